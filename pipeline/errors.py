@@ -1,0 +1,90 @@
+"""Every error a user can meet: each message says what to do, each class has its exit code.
+
+Exit codes of the command line:
+
+=====  =====================================================================
+0      done
+1      ``verify`` found differences between the ledger and the Parquet
+2      the command was used wrongly (unknown option, missing argument)
+3      some of the files could not be read; the others are in the lake
+4      nothing to read: no such file or folder, or no trace in it
+5      the lake cannot be used: not there, not a lake, or of a newer version
+6      the storage failed: disk full, no permission, bucket out of reach
+7      DuckDB refused the query
+130    interrupted
+=====  =====================================================================
+"""
+
+from __future__ import annotations
+
+import errno
+
+__all__ = [
+    "LakeError",
+    "QueryError",
+    "SourceError",
+    "StorageError",
+    "TracelakeError",
+    "UsageError",
+    "storage_error",
+]
+
+
+class TracelakeError(Exception):
+    """Base of all: shown to the user as one line, without a traceback."""
+
+    exit_code = 1
+
+
+class UsageError(TracelakeError):
+    """An argument makes no sense."""
+
+    exit_code = 2
+
+
+class SourceError(TracelakeError):
+    """There is nothing to read where the user pointed."""
+
+    exit_code = 4
+
+
+class LakeError(TracelakeError):
+    """The lake is missing, is something else, or was written by a newer version."""
+
+    exit_code = 5
+
+
+class StorageError(TracelakeError):
+    """The disk or the object store refused to read or write."""
+
+    exit_code = 6
+
+
+class QueryError(TracelakeError):
+    """DuckDB refused the user's SQL."""
+
+    exit_code = 7
+
+
+_ADVICE = {
+    errno.ENOSPC: "no space left on the device: free some and run the same command again",
+    errno.EDQUOT: "the disk quota is used up: free some and run the same command again",
+    errno.EACCES: "permission denied: check who owns it",
+    errno.EPERM: "not permitted: check who owns it",
+    errno.EROFS: "the file system is read-only: choose another folder",
+    errno.ENAMETOOLONG: "the path is too long for this file system: use a shorter folder",
+}
+
+
+def storage_error(error: Exception, doing: str) -> StorageError:
+    """Turn what the operating system, fsspec or DuckDB said into one line with advice.
+
+    ``doing`` says what was under way, as in ``"write to /lake"``.
+    """
+    if isinstance(error, StorageError):
+        return error
+    code = getattr(error, "errno", None)
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if code is None and ("No space left" in text or "Could not write" in text):
+        code = errno.ENOSPC if "No space left" in text else None
+    return StorageError(f"cannot {doing}: {_ADVICE.get(code or 0, text)}")

@@ -1,0 +1,293 @@
+"""Turns the lines of trace documents into the rows of the tables, by running sql/normalize.
+
+A ``Workspace`` is the DuckDB database of one batch: documents are read into it one after the
+other, then everything that needs the whole of them (names, pairs, clocks, counts) is computed at
+once, and the writer takes the finished rows from it. It is in memory and spills to disk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from pipeline.split import Block, DocumentSplitter, Reject
+from pipeline.split.document import shown
+from pipeline.split.lines import SCHEMA
+from pipeline.split.repair import repair
+from pipeline.sqlfiles import run_sql, sql_files, sql_text
+
+__all__ = ["Account", "FileSlot", "Partition", "Workspace"]
+
+_FLUSH_BYTES = 8 << 20
+_KEEP_REJECTS = 100
+
+
+@dataclass(frozen=True)
+class FileSlot:
+    """A file's place in a batch: its number, its id in the lake and where its rows go."""
+
+    file_no: int
+    ingest_id: int
+    run_key: str
+    node_key: str
+    format: str
+    rank: int | None
+    base_ns: int | None
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition that rows of the batch fall into; ``hour_no`` counts hours since the epoch."""
+
+    run_key: str
+    node_key: str
+    clock: str
+    hour_no: int | None
+    has_events: bool
+    has_metrics: bool
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of the events of one file; columns as in sql/normalize/account.sql."""
+
+    file_no: int
+    clock: str
+    base_ns: int
+    first_ns: int | None
+    last_ns: int | None
+    events_read: int
+    events_by_phase: dict[str, int]
+    event_rows: int
+    metric_rows: int
+    metadata_events: int
+    counter_events: int
+    paired_ends: int
+    unfinished: int
+    unmatched_ends: int
+    rejected: int
+    empty_events: int
+
+
+@dataclass
+class _Pending:
+    """Exactly scanned lines that wait to be read together: many small files make one query."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    blocks: dict[int, list[Block]] = field(default_factory=dict)
+    bytes: int = 0
+
+
+class Workspace:
+    """The database of one ingest batch. A context manager.
+
+    ``memory_limit`` is DuckDB's (text, as in ``"400MB"``), ``spill_folder`` where it may spill.
+    """
+
+    def __init__(self, memory_limit: str, threads: int, spill_folder: str) -> None:
+        self.connection = duckdb.connect(
+            config={
+                "memory_limit": memory_limit,
+                "threads": threads,
+                "temp_directory": spill_folder,
+                "preserve_insertion_order": False,
+            }
+        )
+        self.rejects: dict[int, list[Reject]] = {}
+        self._pending = {True: _Pending(), False: _Pending()}  # by whether they are samples
+        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="split")
+        run_sql(self.connection, "normalize/tables")
+        run_sql(self.connection, "normalize/ids")
+        run_sql(self.connection, "normalize/kinds")
+        for name in sql_files("normalize/formats"):
+            run_sql(self.connection, name)
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ahead.shutdown(wait=True, cancel_futures=True)
+        self.connection.close()
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def read(self, splitter: DocumentSplitter, file_no: int, is_samples: bool) -> None:
+        """Read a whole document: trace events, or samples of system metrics."""
+        block = splitter.next_block()
+        while block is not None:
+            # The next block is cut while DuckDB reads this one.
+            following = self._ahead.submit(splitter.next_block)
+            if not block.quick:
+                self._add(block, file_no, is_samples)
+            elif not self._read_quick(block, file_no, is_samples):
+                after = following.result()
+                splitter.rewind([block, after] if after is not None else [block])
+                block = splitter.next_block()
+                continue
+            else:
+                splitter.accepted(block)
+            block = following.result()
+        splitter.finish()
+
+    def _add(self, block: Block, file_no: int, is_samples: bool) -> None:
+        pending = self._pending[is_samples]
+        pending.blocks.setdefault(file_no, []).append(block)
+        pending.batches += [_of_file(batch, file_no) for batch in block.batches]
+        pending.bytes += len(block.source)
+        if pending.bytes >= _FLUSH_BYTES:
+            self._flush(is_samples)
+
+    def _read_quick(self, block: Block, file_no: int, is_samples: bool) -> bool:
+        """Read a block that was cut by pattern; take it out again if not all of it was right."""
+        self._insert([_of_file(batch, file_no) for batch in block.batches], True, is_samples)
+        table = _table(is_samples)
+        where = f"FROM {table} WHERE file_no = ? AND seq >= ?"
+        found = self.connection.execute(
+            f"SELECT count(*) {where} AND (status IS NOT NULL OR reject IS NOT NULL)",
+            [file_no, block.first_seq],
+        ).fetchall()
+        if found[0][0] == 0:
+            return True
+        self.connection.execute(f"DELETE {where}", [file_no, block.first_seq])
+        return False
+
+    def _flush(self, is_samples: bool) -> None:
+        """Read the lines that wait, mend those that need it, and keep the text of the rejected."""
+        pending, self._pending[is_samples] = self._pending[is_samples], _Pending()
+        if not pending.batches:
+            return
+        self._insert(pending.batches, False, is_samples)
+        table = _table(is_samples)
+        broken = self.connection.execute(
+            f"SELECT file_no, seq FROM {table} WHERE status IN ('broken', 'twice')"
+        ).fetchall()
+        if broken:
+            self._mend(broken, pending, table, is_samples)
+        wanted = [no for no in pending.blocks if len(self.rejects.get(no, ())) < _KEEP_REJECTS]
+        rejected = self.connection.execute(
+            f"SELECT file_no, seq, reject FROM {table} WHERE reject IS NOT NULL"
+            " AND list_contains(?, file_no) ORDER BY file_no, seq",
+            [wanted],
+        ).fetchall()
+        for file_no, seq, reason in rejected:
+            kept = self.rejects.setdefault(file_no, [])
+            blocks = pending.blocks[file_no]
+            if len(kept) < _KEEP_REJECTS and seq >= blocks[0].first_seq:
+                offset, text = _text(blocks, seq)
+                kept.append(Reject(offset, _explain(reason, text), shown(text)))
+
+    def _mend(
+        self, broken: list[tuple[int, int]], pending: _Pending, table: str, is_samples: bool
+    ) -> None:
+        places = [_text(pending.blocks[file_no], seq) for file_no, seq in broken]
+        mended = pa.record_batch(
+            [
+                pa.array([file_no for file_no, _ in broken], pa.int32()),
+                pa.array([seq for _, seq in broken], pa.int64()),
+                pa.array([offset for offset, _ in places], pa.int64()),
+                pa.array([repair(text) for _, text in places], pa.string_view()),
+                pa.nulls(len(broken), pa.string_view()),
+            ],
+            schema=SCHEMA,
+        )
+        self.connection.execute(f"DELETE FROM {table} WHERE status IN ('broken', 'twice')")
+        self._insert([mended], False, is_samples)
+        self.connection.execute(
+            f"UPDATE {table} SET reject = 'not valid JSON', status = NULL"
+            " WHERE status IN ('broken', 'twice')"
+        )
+
+    def _insert(self, batches: list[pa.RecordBatch], is_quick: bool, is_samples: bool) -> None:
+        name = "normalize/parse_samples" if is_samples else "normalize/parse_events"
+        self.connection.register("lines", pa.Table.from_batches(batches, SCHEMA))
+        try:
+            run_sql(self.connection, name, {"quick": is_quick})
+        finally:
+            self.connection.unregister("lines")
+
+    def forget(self, file_no: int) -> None:
+        """Take out all that was read of a file."""
+        self._flush(False)
+        self._flush(True)
+        self.rejects.pop(file_no, None)
+        for table in ("parsed", "samples"):
+            self.connection.execute(f"DELETE FROM {table} WHERE file_no = ?", [file_no])
+
+    # -- finishing -------------------------------------------------------------------------
+
+    def finish(self, files: list[FileSlot]) -> list[Account]:
+        """Compute what needs whole documents; returns the account of each file, in order."""
+        self._flush(False)
+        self._flush(True)
+        for f in files:
+            self.connection.execute(
+                "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+                [f.file_no, f.ingest_id, f.run_key, f.node_key, f.format, f.rank, f.base_ns],
+            )
+        run_sql(self.connection, "normalize/clock_base")
+        run_sql(self.connection, "normalize/pairs")
+        while self._ends_left():
+            run_sql(self.connection, "normalize/pairs_step")
+        run_sql(self.connection, "normalize/names")
+        run_sql(self.connection, "normalize/metrics")
+        rows = run_sql(self.connection, "normalize/account").fetchall()
+        return [Account(*row) for row in rows]
+
+    def _ends_left(self) -> bool:
+        query = "SELECT count(*) FROM open_marks WHERE NOT is_begin"
+        return bool(self.connection.execute(query).fetchall()[0][0])
+
+    def partitions(self) -> list[Partition]:
+        """The partitions that the rows of the batch fall into, in order."""
+        rows = run_sql(self.connection, "normalize/partitions").fetchall()
+        return [Partition(*row) for row in rows]
+
+    def copy_rows(self, table: str, partition: Partition, path: str) -> None:
+        """Write the rows of one partition of ``events`` or ``metrics`` to a Parquet file."""
+        hour = 3_600_000_000_000
+        lowest, highest = -(2**63), 2**63 - 1
+        first = lowest if partition.hour_no is None else partition.hour_no * hour
+        query = sql_text("normalize/events" if table == "events" else "normalize/metric_rows")
+        self.connection.execute(
+            f"COPY ({query}) TO $path (FORMAT parquet, COMPRESSION zstd)",
+            {
+                "path": path,
+                "run_key": partition.run_key,
+                "node_key": partition.node_key,
+                "clock": partition.clock,
+                "from_ns": max(first, lowest),
+                "until_ns": highest if partition.hour_no is None else min(first + hour, highest),
+            },
+        )
+
+
+def _table(is_samples: bool) -> str:
+    return "samples" if is_samples else "parsed"
+
+
+def _of_file(batch: pa.RecordBatch, file_no: int) -> pa.RecordBatch:
+    numbers = pa.repeat(pa.scalar(file_no, pa.int32()), batch.num_rows)
+    return pa.record_batch([numbers, *batch.columns[1:]], schema=SCHEMA)
+
+
+def _text(blocks: list[Block], seq: int) -> tuple[int, bytes]:
+    block = next(block for block in reversed(blocks) if block.first_seq <= seq)
+    return block.text(seq)
+
+
+def _explain(reason: str, text: bytes) -> str:
+    """The reason of a reject; where it is bad JSON, what is bad about it."""
+    if reason != "not valid JSON":
+        return reason
+    decode: Callable[..., Any] = json.loads
+    try:
+        decode(repair(text))
+    except ValueError as error:
+        return f"{reason}: {error}"
+    return reason

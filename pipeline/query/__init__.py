@@ -1,0 +1,1 @@
+"""Questions about runs: each is SQL of sql/, run with parameters."""

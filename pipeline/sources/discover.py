@@ -1,0 +1,216 @@
+"""Lists what the user pointed at and says of each file what it is, whose it is, or why not.
+
+Nothing is read here but the first bytes of files whose path leaves open what they are, and of
+those only the ones the ledger does not know yet (``known``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import SourceError, storage_error
+from pipeline.sources.detect import HEAD_BYTES, bare_name, detect_format, format_named
+from pipeline.sources.document import Document, zip_members
+from pipeline.sources.model import Skipped, Source
+
+__all__ = ["Discovery", "discover"]
+
+_JOB_FOLDERS = ("framework", "system")
+_JOB_END = "training_job_end.ts"
+_MERGED = "merged_trace.json"
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The files to read, those left alone, and how many the ledger already holds as they are."""
+
+    sources: tuple[Source, ...]
+    skipped: tuple[Skipped, ...]
+    unchanged: int
+    failed: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True)
+class _File:
+    fs: Any
+    path: str
+    info: Mapping[str, Any]
+    job: str | None
+    run: str
+    given: bool  # by its own name, not by a folder
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+    @property
+    def uri(self) -> str:
+        return str(self.fs.unstrip_protocol(self.path)) if not _is_local(self.fs) else self.path
+
+
+def _is_local(fs: Any) -> bool:
+    return "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
+
+
+def _fingerprint(info: Mapping[str, Any]) -> str:
+    """What changes when the content does: the etag, else size and time of modification."""
+    for key in ("ETag", "etag", "md5Hash", "md5"):
+        if info.get(key):
+            return f"{key.lower()} {str(info[key]).strip(chr(34))}"
+    changed = info.get("mtime") or info.get("LastModified") or info.get("last_modified")
+    changed = changed or info.get("created") or ""
+    return f"size {info.get('size')} mtime {changed}"
+
+
+def _job_of(root: str, path: str) -> str | None:
+    """The folder of the job that a file belongs to: the one that holds framework/ or system/."""
+    inside = path.removeprefix(root).strip("/").split("/")[:-1]
+    for at, part in enumerate(inside):
+        if part in _JOB_FOLDERS:
+            return "/".join([root.rstrip("/"), *inside[:at]]) if at else root.rstrip("/")
+    head, _, last = root.rstrip("/").rpartition("/")
+    return head if last in _JOB_FOLDERS else None
+
+
+def _folder_name(path: str) -> str:
+    parts = [part for part in path.split("/") if part and part != "profiler-output"]
+    return parts[-1] if parts else "traces"
+
+
+def _expand(source: str, options: Mapping[str, Any]) -> list[_File]:
+    """All files behind one argument."""
+    import fsspec
+
+    try:
+        fs, path = fsspec.core.url_to_fs(source, **options)
+    except (ImportError, ValueError) as error:
+        raise SourceError(f"cannot open {source}: {error}") from error
+    path = path.rstrip("/") or path
+    try:
+        if fs.isfile(path):
+            return [_File(fs, path, fs.info(path), None, bare_name(_base(path)), True)]
+        if fs.isdir(path):
+            return _walk(fs, path)
+        if any(sign in path for sign in "*?["):
+            magic = min(path.index(sign) for sign in "*?[" if sign in path)
+            folder = path[:magic].rpartition("/")[0]
+            files = []
+            for match, info in sorted(fs.glob(path, detail=True).items()):
+                if info["type"] == "directory":
+                    files += _walk(fs, match)
+                else:
+                    run = _folder_name(folder)
+                    job = _job_of(folder, match)
+                    files.append(_File(fs, match, info, job, _folder_name(job or run), False))
+            if files:
+                return files
+    except OSError as error:
+        raise storage_error(error, f"list {source}") from error
+    raise SourceError(f"nothing at {source}: check the path")
+
+
+def _base(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _walk(fs: Any, folder: str) -> list[_File]:
+    found = []
+    for path, info in sorted(fs.find(folder, detail=True).items()):
+        job = _job_of(folder, path)
+        found.append(_File(fs, path, info, job, _folder_name(job or folder), False))
+    return found
+
+
+def _reason_to_skip(file: _File, ended: set[str | None], folders: Mapping[str, int]) -> str | None:
+    name = file.name
+    if name == _JOB_END or name.endswith(".metadata"):
+        return "not a trace: it tells about the job"
+    if name.startswith(".") and not file.given:
+        return "hidden"
+    if name.endswith(".tmp") and not file.given and file.job not in ended:
+        return "still being written: its job has not ended"
+    if not file.info.get("size"):
+        return "empty"
+    if name.startswith(_MERGED) and folders.get(file.path.rpartition("/")[0], 0) > 1:
+        return "merged from the traces beside it"
+    return None
+
+
+def discover(
+    sources: Iterable[str],
+    run: str | None = None,
+    format: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    known: Callable[[str, str, str], bool] = lambda uri, fingerprint, run: False,
+) -> Discovery:
+    """List ``sources``: files, folders, globs or any URL that fsspec opens.
+
+    ``run`` and ``format`` override what the names say. ``known(uri, fingerprint, run)`` tells
+    whether the lake holds a file as it is now. Raises ``SourceError`` where there is nothing,
+    ``StorageError`` where the storage does not answer.
+    """
+    chosen = format_named(format) if format else None
+    files: dict[str, _File] = {}
+    for source in sources:
+        for file in _expand(source, storage_options or {}):
+            files.setdefault(file.uri, file)
+    ended = {file.job for file in files.values() if file.name == _JOB_END}
+    folders: dict[str, int] = {}
+    for file in files.values():
+        folder = file.path.rpartition("/")[0]
+        folders[folder] = folders.get(folder, 0) + 1
+    paths = [file.path for file in files.values() if file.name.endswith(".metadata")]
+
+    found: list[Source] = []
+    skipped: list[Skipped] = []
+    failed: list[Skipped] = []
+    unchanged = 0
+    for uri, file in files.items():
+        reason = _reason_to_skip(file, ended, folders)
+        if reason is not None:
+            skipped.append(Skipped(uri, reason))
+            continue
+        fingerprint = _fingerprint(file.info)
+        run_name = run if run is not None else file.run
+        if known(uri, fingerprint, run_name):
+            unchanged += 1
+            continue
+        try:
+            members = zip_members(file.fs, file.path) if ".zip" in file.name else []
+            for member, size in members or [(None, int(file.info["size"]))]:
+                member_uri = uri if member is None or len(members) == 1 else f"{uri}#{member}"
+                if known(member_uri, fingerprint, run_name):
+                    unchanged += 1
+                    continue
+                path = file.path if member is None else member
+                form = chosen or (detect_format(file.path, None) if member is None else None)
+                head = b""
+                if chosen or form is None or form.name == "kineto":
+                    with Document(file.fs, file.path, member) as document:
+                        head = document.read(HEAD_BYTES)[:HEAD_BYTES]
+                    form = form or detect_format(path, head)
+                if form is None:
+                    skipped.append(Skipped(member_uri, "not a trace"))
+                    continue
+                identity = form.identify(path, head, paths)
+                found.append(
+                    Source(
+                        uri=member_uri,
+                        fs=file.fs,
+                        path=file.path,
+                        format=form.name,
+                        run=run_name,
+                        node=identity.node,
+                        rank=identity.rank,
+                        size_bytes=size,
+                        fingerprint=fingerprint,
+                        base_ns=identity.base_ns,
+                        member=member,
+                    )
+                )
+        except Exception as error:
+            # One file that cannot be opened must not stop the others; the ledger says why.
+            failed.append(Skipped(uri, str(storage_error(error, f"read {uri}"))))
+    return Discovery(tuple(found), tuple(skipped), unchanged, tuple(failed))

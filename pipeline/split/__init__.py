@@ -1,0 +1,10 @@
+"""Splits any trace document into its events, in bounded memory, keeping what is broken apart.
+
+``DocumentSplitter`` is the entrance. Behind it: ``scan`` finds the events of a window of bytes
+exactly, ``pattern`` finds them quickly where a document is written regularly, ``lines`` hands
+them to DuckDB without copying, ``repair`` mends what JSON parsers refuse.
+"""
+
+from pipeline.split.document import Block, DocumentSplitter, Reject
+
+__all__ = ["Block", "DocumentSplitter", "Reject"]

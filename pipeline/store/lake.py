@@ -1,0 +1,150 @@
+"""Opens a lake for queries: a DuckDB connection in which every view and macro is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipeline import settings
+from pipeline.errors import QueryError, SourceError
+from pipeline.store.layout import LakePath
+from pipeline.store.marker import create_views, open_lake
+from pipeline.store.storage import lake_path, storage_errors
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+
+    from pipeline.query.run import Run
+
+__all__ = ["Store"]
+
+
+class Store:
+    """A lake that is open for queries. A context manager; make one with ``Store.open``.
+
+    ``connection`` is DuckDB's, with the views ``events``, ``metrics``, ``sources``, ``runs``,
+    ``rejects`` and the macros. It sees the lake as of the last ``refresh``; every method here
+    refreshes first, so each answer is from one committed state.
+    """
+
+    def __init__(self, lake: LakePath) -> None:
+        import duckdb
+
+        self.lake = lake
+        self._ledger_files: set[str] = set()
+        self.connection: duckdb.DuckDBPyConnection = duckdb.connect(
+            config={"memory_limit": settings.query_memory(), "threads": settings.threads()}
+        )
+        if not lake.is_local:
+            self.connection.register_filesystem(lake.fs)
+        with storage_errors(f"read the lake {lake.root}"):
+            self.connection.execute(
+                "CREATE TABLE _ledger AS SELECT *, '' AS ledger_file FROM read_parquet(?)",
+                [lake.url("sources/_empty.parquet")],
+            )
+            create_views(self.connection, lake)
+            self.refresh()
+
+    @classmethod
+    def open(
+        cls,
+        lake: str | os.PathLike[str],
+        storage_options: Mapping[str, object] | None = None,
+    ) -> Store:
+        """Open the lake at a path or any URL that fsspec knows.
+
+        Raises ``LakeError`` where there is none or it is of a newer version, ``StorageError``
+        where the storage refuses.
+        """
+        place = lake_path(lake, storage_options)
+        open_lake(place)
+        return cls(place)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    def refresh(self) -> None:
+        """See what was committed since; reads only the ledger files that are new."""
+        with storage_errors(f"read the ledger of {self.lake.root}"):
+            for _ in range(3):
+                listed = {
+                    path
+                    for path in self.lake.fs.ls(self.lake.path("sources"), detail=False)
+                    if path.endswith(".parquet")
+                }
+                gone, new = self._ledger_files - listed, sorted(listed - self._ledger_files)
+                if not gone and not new:
+                    return
+                try:
+                    self._load(new, gone)
+                    self._ledger_files = listed
+                    return
+                except FileNotFoundError:
+                    continue  # compaction took a file away between listing and reading
+
+    def _load(self, new: list[str], gone: set[str]) -> None:
+        import duckdb
+
+        urls = [p if self.lake.is_local else str(self.lake.fs.unstrip_protocol(p)) for p in new]
+        self.connection.begin()
+        try:
+            if gone:
+                self.connection.execute(
+                    "DELETE FROM _ledger WHERE list_contains(?, ledger_file)",
+                    [[path.rsplit("/", 1)[-1] for path in gone]],
+                )
+            if new:
+                self.connection.execute(
+                    "INSERT INTO _ledger SELECT * EXCLUDE (filename), parse_filename(filename)"
+                    " FROM read_parquet(?, filename=true)",
+                    [urls],
+                )
+            self.connection.commit()
+        except (duckdb.IOException, duckdb.HTTPException, OSError) as error:
+            self.connection.rollback()
+            if "No such file" in str(error) or isinstance(error, FileNotFoundError):
+                raise FileNotFoundError(str(error)) from error
+            raise
+
+    def sql(
+        self, query: str, params: Mapping[str, Any] | Sequence[Any] | None = None
+    ) -> pl.DataFrame:
+        """Run DuckDB SQL and return its result.
+
+        ``params`` go in for ``$name`` (a mapping) or ``?`` (a sequence). Raises ``QueryError``
+        with what DuckDB says.
+        """
+        import duckdb
+        import polars as pl
+
+        self.refresh()
+        try:
+            result = self.connection.sql(query, params=params)
+            if result is None:  # a statement that gives no rows
+                return pl.DataFrame()
+            return pl.DataFrame(pl.from_arrow(result.to_arrow_table()))
+        except duckdb.Error as error:
+            raise QueryError(str(error).strip()) from error
+
+    def runs(self) -> pl.DataFrame:
+        """What is in the lake, one row a run; columns as in the view ``runs``."""
+        return self.sql("SELECT * FROM runs ORDER BY run")
+
+    def run(self, name: str) -> Run:
+        """One run. Raises ``SourceError`` with the known names where there is no such run."""
+        from pipeline.query.run import Run
+
+        names = self.runs()["run"].to_list()
+        if name not in names:
+            known = ", ".join(repr(known) for known in names[:10]) or "none yet"
+            raise SourceError(f"no run {name!r} in the lake {self.lake.root}: it has {known}")
+        return Run(self, name)

@@ -1,0 +1,82 @@
+-- What became of every event of every file of the batch, one row a file: file_no, clock, base_ns,
+-- first_ns, last_ns, events_read, events_by_phase, event_rows, metric_rows, metadata_events,
+-- counter_events, paired_ends, unfinished, unmatched_ends, rejected, empty_events.
+-- Reconciles: events_read = event_rows + counter_events + metadata_events + paired_ends
+-- + unmatched_ends + rejected. Empty events ({}, null) are not events.
+WITH elements AS (
+    SELECT file_no, seq, status, reject, ph, ts_ns, dur_ns FROM parsed
+    UNION ALL
+    SELECT file_no, seq, status, reject, 'sample' AS ph, ts_ns, 0 AS dur_ns FROM samples
+),
+
+counted AS (
+    SELECT
+        e.file_no,
+        COUNT(*) FILTER (e.status IS NULL) AS events_read,
+        COUNT(*) FILTER (e.status = 'empty') AS empty_events,
+        COUNT(*) FILTER (e.reject IS NOT NULL) AS rejected,
+        COUNT(*) FILTER (e.ph = 'M' AND e.reject IS NULL) AS metadata_events,
+        COUNT(*) FILTER (e.ph IN ('C', 'sample') AND e.reject IS NULL AND e.status IS NULL)
+            AS counter_events,
+        COUNT(*) FILTER (e.ph IN ('E', 'e', 'F') AND e.reject IS NULL) AS ends,
+        COUNT(*) FILTER (
+            e.reject IS NULL AND e.status IS NULL
+            AND e.ph NOT IN ('M', 'C', 'E', 'e', 'F', 'sample')
+        ) AS event_rows,
+        COUNT(*) FILTER (e.ph = 'X' AND e.dur_ns IS NULL AND e.reject IS NULL)
+            + COUNT(*) FILTER (e.ph IN ('B', 'b', 'S') AND e.reject IS NULL) AS open_slices
+    FROM elements AS e
+    GROUP BY e.file_no
+),
+
+phases AS (
+    SELECT file_no, MAP_FROM_ENTRIES(LIST((ph, events) ORDER BY ph)) AS events_by_phase
+    FROM (
+        SELECT file_no, COALESCE(ph, '') AS ph, COUNT(*) AS events
+        FROM elements
+        WHERE status IS NULL
+        GROUP BY ALL
+    )
+    GROUP BY file_no
+),
+
+folded AS (
+    SELECT p.file_no, COUNT(*) AS pairs, MAX(e.ts_ns) AS last_ns
+    FROM pairs AS p
+    INNER JOIN parsed AS e ON e.file_no = p.file_no AND e.seq = p.end_seq
+    GROUP BY p.file_no
+),
+
+span AS (
+    SELECT file_no, MIN(ts_ns) AS first_ns, MAX(ts_ns + COALESCE(dur_ns, 0)) AS last_ns
+    FROM elements
+    WHERE reject IS NULL AND status IS NULL AND ph NOT IN ('M', 'E', 'e', 'F')
+    GROUP BY file_no
+),
+
+measured AS (
+    SELECT file_no, COUNT(*) AS metric_rows FROM metric_rows GROUP BY file_no
+)
+
+SELECT
+    f.file_no, f.clock, f.base_ns,
+    f.base_ns + s.first_ns AS first_ns,
+    f.base_ns + GREATEST(s.last_ns, p.last_ns) AS last_ns,
+    COALESCE(c.events_read, 0) AS events_read,
+    COALESCE(ph.events_by_phase, MAP {}::MAP (VARCHAR, BIGINT)) AS events_by_phase,
+    COALESCE(c.event_rows, 0) AS event_rows,
+    COALESCE(m.metric_rows, 0) AS metric_rows,
+    COALESCE(c.metadata_events, 0) AS metadata_events,
+    COALESCE(c.counter_events, 0) AS counter_events,
+    COALESCE(p.pairs, 0) AS paired_ends,
+    COALESCE(c.open_slices, 0) - COALESCE(p.pairs, 0) AS unfinished,
+    COALESCE(c.ends, 0) - COALESCE(p.pairs, 0) AS unmatched_ends,
+    COALESCE(c.rejected, 0) AS rejected,
+    COALESCE(c.empty_events, 0) AS empty_events
+FROM files AS f
+LEFT JOIN counted AS c ON c.file_no = f.file_no
+LEFT JOIN phases AS ph ON ph.file_no = f.file_no
+LEFT JOIN folded AS p ON p.file_no = f.file_no
+LEFT JOIN span AS s ON s.file_no = f.file_no
+LEFT JOIN measured AS m ON m.file_no = f.file_no
+ORDER BY f.file_no

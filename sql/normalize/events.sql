@@ -1,0 +1,49 @@
+-- The rows of the events table of one partition, sorted. $run_key, $node_key: the partition;
+-- $from_ns, $until_ns: its hour, half open; $clock: epoch or trace. Columns: see views/events.sql.
+SELECT
+    f.ingest_id,
+    p.seq,
+    event_kind(p.ph) AS kind,
+    f.base_ns + p.ts_ns AS ts_ns,
+    CASE
+        WHEN p.ph = 'X' THEN p.dur_ns
+        WHEN p.ph IN ('B', 'b', 'S') THEN c.end_ns - p.ts_ns
+        ELSE 0
+    END AS dur_ns,
+    f.base_ns + CASE
+        WHEN p.ph = 'X' THEN p.ts_ns + p.dur_ns
+        WHEN p.ph IN ('B', 'b', 'S') THEN c.end_ns
+        ELSE p.ts_ns
+    END AS end_ns,
+    p.name,
+    p.category,
+    COALESCE(pn.name, p.pid_text) AS process_name,
+    COALESCE(tn.name, p.tid_text) AS thread_name,
+    p.pid,
+    p.tid,
+    CASE WHEN f.format = 'composer' THEN composer_rank(f.rank, p.pid) ELSE f.rank END AS rank,
+    CASE f.format
+        WHEN 'kineto' THEN kineto_step(p.name, p.step_num, p.batch)
+        WHEN 'composer' THEN composer_step(p.name, p.step_num, COALESCE(p.batch, c.batch))
+        WHEN 'smdebug' THEN smdebug_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
+        WHEN 'tensorflow' THEN tensorflow_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
+        WHEN 'horovod' THEN horovod_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
+        ELSE chrome_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
+    END AS step,
+    p.id,
+    p.device,
+    p.stream,
+    p.correlation,
+    p.external_id,
+    p.bytes,
+    CASE WHEN c.begin_seq IS NULL THEN p.args ELSE merge_args(p.args, c.end_args) END::JSON AS args
+FROM parsed AS p
+INNER JOIN files AS f ON f.file_no = p.file_no
+LEFT JOIN closed AS c ON c.file_no = p.file_no AND c.begin_seq = p.seq
+LEFT JOIN process_names AS pn ON pn.file_no = p.file_no AND pn.pid = p.pid
+LEFT JOIN thread_names AS tn ON tn.file_no = p.file_no AND tn.pid = p.pid AND tn.tid = p.tid
+WHERE
+    p.reject IS NULL AND p.status IS NULL AND p.ph NOT IN ('M', 'C', 'E', 'e', 'F')
+    AND f.run_key = $run_key AND f.node_key = $node_key AND f.clock = $clock
+    AND f.base_ns + p.ts_ns >= $from_ns AND f.base_ns + p.ts_ns < $until_ns
+ORDER BY ts_ns, p.seq

@@ -1,0 +1,17 @@
+-- The rows of the metrics table of one partition, sorted; parameters as in events.sql.
+SELECT
+    f.ingest_id,
+    m.seq,
+    f.base_ns + m.ts_ns AS ts_ns,
+    m.resource,
+    m.device,
+    m.metric,
+    m.value,
+    m.unit,
+    m.rank
+FROM metric_rows AS m
+INNER JOIN files AS f ON f.file_no = m.file_no
+WHERE
+    f.run_key = $run_key AND f.node_key = $node_key AND f.clock = $clock
+    AND f.base_ns + m.ts_ns >= $from_ns AND f.base_ns + m.ts_ns < $until_ns
+ORDER BY ts_ns, m.seq

@@ -1,0 +1,21 @@
+-- Names that metadata events give to processes and threads; the last one in the file wins, and
+-- it applies to the events before it too.
+
+CREATE OR REPLACE TEMP TABLE process_names AS
+SELECT file_no, pid, ARG_MAX(label, seq) AS name
+FROM parsed
+WHERE ph = 'M' AND parsed.name = 'process_name' AND label IS NOT NULL AND status IS NULL
+GROUP BY file_no, pid;
+
+CREATE OR REPLACE TEMP TABLE thread_names AS
+SELECT file_no, pid, tid, ARG_MAX(label, seq) AS name
+FROM parsed
+WHERE ph = 'M' AND parsed.name = 'thread_name' AND label IS NOT NULL AND status IS NULL
+GROUP BY file_no, pid, tid;
+
+CREATE OR REPLACE TEMP TABLE closed AS
+SELECT
+    p.file_no, p.begin_seq, e.ts_ns AS end_ns, e.args AS end_args,
+    COALESCE(e.step_num, e.batch) IS NOT NULL AS has_step, e.step_num, e.batch
+FROM pairs AS p
+INNER JOIN parsed AS e ON e.file_no = p.file_no AND e.seq = p.end_seq;

@@ -1,0 +1,39 @@
+-- Reads lines (one system metric sample each) into samples. The smdebug system layout: Type,
+-- Name, Dimension, Value, NodeId, Timestamp (seconds since the epoch, cut to whole nanoseconds
+-- from the decimal text). $quick: the lines were cut by pattern.
+INSERT INTO samples
+WITH heads AS (
+    SELECT
+        file_no, seq, byte_offset, head,
+        TRY(from_json(head, '{"Type": "VARCHAR", "Name": "VARCHAR", "Dimension": "VARCHAR",
+            "Value": "DOUBLE", "NodeId": "VARCHAR", "Timestamp": "DECIMAL(28,9)"}')) AS h,
+        TRY(len(json_keys(head))) AS key_count
+    FROM lines
+),
+
+checked AS (
+    SELECT
+        *,
+        CASE
+            WHEN h IS NULL OR key_count IS NULL THEN 'broken'
+            WHEN key_count = 0 THEN 'empty'
+            WHEN key_count <> 6 AND NOT $quick
+                AND len(list_distinct(json_keys(head))) < key_count THEN 'twice'
+            WHEN key_count <> 6 AND $quick THEN 'twice'
+        END AS status,
+        TRY_CAST(h.Timestamp * 1000000000 AS BIGINT) AS ts_ns
+    FROM heads
+)
+
+SELECT
+    file_no, seq, byte_offset, status,
+    CASE
+        WHEN status IS NOT NULL THEN NULL
+        WHEN ts_ns IS NULL THEN 'no usable timestamp (Timestamp)'
+        WHEN h.Type IS NULL AND h.Name IS NULL AND h.Dimension IS NULL
+            THEN 'no metric (Type, Name, Dimension)'
+    END,
+    ts_ns, system_resource(h.Type), h.Name, h.Dimension,
+    CASE WHEN isfinite(h.Value) THEN h.Value END,
+    h.NodeId
+FROM checked;
