@@ -36,7 +36,10 @@ SELECT
     p.correlation,
     p.external_id,
     p.bytes,
-    CASE WHEN c.begin_seq IS NULL THEN p.args ELSE merge_args(p.args, c.end_args) END::JSON AS args
+    CASE
+        WHEN c.begin_seq IS NULL THEN p.args
+        ELSE merge_args(p.args::VARCHAR, c.end_args::VARCHAR)::JSON
+    END AS args
 FROM parsed AS p
 INNER JOIN files AS f ON f.file_no = p.file_no
 LEFT JOIN closed AS c ON c.file_no = p.file_no AND c.begin_seq = p.seq

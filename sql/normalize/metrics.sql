@@ -16,7 +16,7 @@ WITH series AS (
         TRY_CAST(each.value AS DOUBLE) AS number
     FROM parsed AS p
     INNER JOIN files AS f ON f.file_no = p.file_no,
-        json_each(p.args::JSON) AS each
+        json_each(p.args) AS each
     WHERE p.ph = 'C' AND p.status IS NULL AND p.reject IS NULL AND each.key IS NOT NULL
 ),
 
