@@ -26,6 +26,7 @@ __all__ = ["Account", "FileSlot", "Partition", "Workspace"]
 
 _FLUSH_BYTES = 8 << 20
 _KEEP_REJECTS = 100
+_BLOCKS_AT_ONCE = 6
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,14 @@ class Account:
     empty_events: int
 
 
+@dataclass(frozen=True)
+class _Place:
+    """An event in a document: its ordinal and where it begins."""
+
+    seq: int
+    byte_offset: int
+
+
 @dataclass
 class _Pending:
     """Exactly scanned lines that wait to be read together: many small files make one query."""
@@ -103,8 +112,8 @@ class Workspace:
         self._pending = {True: _Pending(), False: _Pending()}  # by whether they are samples
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="split")
         run_sql(self.connection, "normalize/tables")
-        run_sql(self.connection, "normalize/ids")
-        run_sql(self.connection, "normalize/kinds")
+        for name in ("ids", "kinds", "json_fields"):
+            run_sql(self.connection, f"normalize/{name}")
         for name in sql_files("normalize/formats"):
             run_sql(self.connection, name)
 
@@ -119,20 +128,23 @@ class Workspace:
 
     def read(self, splitter: DocumentSplitter, file_no: int, is_samples: bool) -> None:
         """Read a whole document: trace events, or samples of system metrics."""
-        block = splitter.next_block()
-        while block is not None:
-            # The next block is cut while DuckDB reads this one.
-            following = self._ahead.submit(splitter.next_block)
-            if not block.quick:
-                self._add(block, file_no, is_samples)
-            elif not self._read_quick(block, file_no, is_samples):
-                after = following.result()
-                splitter.rewind([block, after] if after is not None else [block])
-                block = splitter.next_block()
+        following = self._ahead.submit(_next_blocks, splitter)
+        while blocks := following.result():
+            # The next blocks are cut while DuckDB reads these.
+            following = self._ahead.submit(_next_blocks, splitter)
+            quick = [block for block in blocks if block.quick]
+            bad = self._read_quick(quick, file_no, is_samples)
+            if bad is not None:
+                at = sum(block.first_seq <= bad.seq for block in quick) - 1
+                for block in quick[:at]:
+                    splitter.accepted(block)
+                splitter.rewind(blocks[at:] + following.result(), bad.seq, bad.byte_offset)
+                following = self._ahead.submit(_next_blocks, splitter)
                 continue
-            else:
+            for block in blocks:
                 splitter.accepted(block)
-            block = following.result()
+                if not block.quick:
+                    self._add(block, file_no, is_samples)
         splitter.finish()
 
     def _add(self, block: Block, file_no: int, is_samples: bool) -> None:
@@ -143,19 +155,36 @@ class Workspace:
         if pending.bytes >= _FLUSH_BYTES:
             self._flush(is_samples)
 
-    def _read_quick(self, block: Block, file_no: int, is_samples: bool) -> bool:
-        """Read a block that was cut by pattern; take it out again if not all of it was right."""
-        self._insert([_of_file(batch, file_no) for batch in block.batches], True, is_samples)
-        table = _table(is_samples)
-        where = f"FROM {table} WHERE file_no = ? AND seq >= ?"
-        found = self.connection.execute(
-            f"SELECT count(*) {where} AND (status IS NOT NULL OR reject IS NOT NULL)",
-            [file_no, block.first_seq],
-        ).fetchall()
-        if found[0][0] == 0:
-            return True
-        self.connection.execute(f"DELETE {where}", [file_no, block.first_seq])
-        return False
+    def _read_quick(
+        self, blocks: list[Block], file_no: int, is_samples: bool
+    ) -> _Place | None:
+        """Read blocks that were cut by pattern, up to the first event that is not right; returns
+        the place of that one.
+        """
+        batches = [_of_file(batch, file_no) for block in blocks for batch in block.batches]
+        if not batches:
+            return None
+        # Rolled back rather than deleted: rows that were deleted slow down every later insert.
+        self.connection.begin()
+        self._insert(batches, True, is_samples)
+        (bad,) = self.connection.execute(
+            f"SELECT min(seq) FROM {_table(is_samples)} WHERE file_no = ? AND seq >= ?"
+            " AND (status IS NOT NULL OR reject IS NOT NULL)",
+            [file_no, blocks[0].first_seq],
+        ).fetchall()[0]
+        if bad is None:
+            self.connection.commit()
+            return None
+        self.connection.rollback()
+        right: list[pa.RecordBatch] = []
+        left = bad - blocks[0].first_seq
+        for batch in batches:
+            if left < batch.num_rows:
+                break
+            right.append(batch)
+            left -= batch.num_rows
+        self._insert([*right, batch.slice(0, left)], True, is_samples)
+        return _Place(bad, batch["byte_offset"][left].as_py())
 
     def _flush(self, is_samples: bool) -> None:
         """Read the lines that wait, mend those that need it, and keep the text of the rejected."""
@@ -163,28 +192,26 @@ class Workspace:
         if not pending.batches:
             return
         self._insert(pending.batches, False, is_samples)
-        table = _table(is_samples)
+        fresh = _fresh_rows(pending, _table(is_samples))
         broken = self.connection.execute(
-            f"SELECT file_no, seq FROM {table} WHERE status IN ('broken', 'twice')"
+            f"SELECT file_no, seq {fresh} AND status IN ('broken', 'twice')"
         ).fetchall()
         if broken:
-            self._mend(broken, pending, table, is_samples)
-        wanted = [no for no in pending.blocks if len(self.rejects.get(no, ())) < _KEEP_REJECTS]
+            self._mend(broken, pending, is_samples)
         rejected = self.connection.execute(
-            f"SELECT file_no, seq, reject FROM {table} WHERE reject IS NOT NULL"
-            " AND list_contains(?, file_no) ORDER BY file_no, seq",
-            [wanted],
-        ).fetchall()
-        for file_no, seq, reason in rejected:
-            kept = self.rejects.setdefault(file_no, [])
-            blocks = pending.blocks[file_no]
-            if len(kept) < _KEEP_REJECTS and seq >= blocks[0].first_seq:
-                offset, text = _text(blocks, seq)
-                kept.append(Reject(offset, _explain(reason, text), shown(text)))
+            f"SELECT file_no, seq, reject {fresh} AND reject IS NOT NULL ORDER BY file_no, seq"
+        )
+        while rows := rejected.fetchmany(_KEEP_REJECTS):
+            for file_no, seq, reason in rows:
+                kept = self.rejects.setdefault(file_no, [])
+                if len(kept) < _KEEP_REJECTS:
+                    offset, text = _text(pending.blocks[file_no], seq)
+                    kept.append(Reject(offset, _explain(reason, text), shown(text)))
 
     def _mend(
-        self, broken: list[tuple[int, int]], pending: _Pending, table: str, is_samples: bool
+        self, broken: list[tuple[int, int]], pending: _Pending, is_samples: bool
     ) -> None:
+        """Read the broken lines again, repaired; what is still broken is rejected."""
         places = [_text(pending.blocks[file_no], seq) for file_no, seq in broken]
         mended = pa.record_batch(
             [
@@ -196,12 +223,13 @@ class Workspace:
             ],
             schema=SCHEMA,
         )
-        self.connection.execute(f"DELETE FROM {table} WHERE status IN ('broken', 'twice')")
+        table = _table(is_samples)
+        fresh = _fresh_rows(pending, table)
+        self.connection.execute(f"DELETE {fresh} AND status IN ('broken', 'twice')")
         self._insert([mended], False, is_samples)
-        self.connection.execute(
-            f"UPDATE {table} SET reject = 'not valid JSON', status = NULL"
-            " WHERE status IN ('broken', 'twice')"
-        )
+        update = f"UPDATE {table} SET reject = 'not valid JSON', status = NULL"
+        where = fresh.removeprefix(f"FROM {table}")
+        self.connection.execute(f"{update} {where} AND status IN ('broken', 'twice')")
 
     def _insert(self, batches: list[pa.RecordBatch], is_quick: bool, is_samples: bool) -> None:
         name = "normalize/parse_samples" if is_samples else "normalize/parse_events"
@@ -267,8 +295,25 @@ class Workspace:
         )
 
 
+def _next_blocks(splitter: DocumentSplitter) -> list[Block]:
+    """The next quick blocks, enough to keep DuckDB's threads busy, up to one that is not quick."""
+    blocks: list[Block] = []
+    while len(blocks) < _BLOCKS_AT_ONCE and (block := splitter.next_block()) is not None:
+        blocks.append(block)
+        if not block.quick:
+            break
+    return blocks
+
+
 def _table(is_samples: bool) -> str:
     return "samples" if is_samples else "parsed"
+
+
+def _fresh_rows(pending: _Pending, table: str) -> str:
+    """``FROM ... WHERE`` for the rows that were just read, in a form that prunes by zone maps."""
+    files = sorted(pending.blocks)
+    seq = pending.blocks[files[0]][0].first_seq if len(files) == 1 else 0
+    return f"FROM {table} WHERE file_no BETWEEN {files[0]} AND {files[-1]} AND seq >= {seq}"
 
 
 def _of_file(batch: pa.RecordBatch, file_no: int) -> pa.RecordBatch:

@@ -23,7 +23,7 @@ from pipeline.split.scan import Scan, gap_bytes, scan_window
 
 __all__ = ["Block", "DocumentSplitter", "Reject"]
 
-_BLOCK = 8 << 20
+_BLOCK = 4 << 20
 _FIRST_WINDOW = 64 << 10
 _SMALL_WINDOW = 16 << 10
 _WINDOW = 1 << 20
@@ -31,6 +31,7 @@ _LONGEST_EVENT = 64 << 20
 _LONGEST_HEADER = 64 << 20
 _LONGEST_METADATA = 4 << 20
 _LINES_IN_BATCH = 8192
+_LONGEST_EXACT = 64 << 20
 _SHOWN = 200
 
 _TRACE_EVENTS = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
@@ -105,8 +106,8 @@ class Block:
 class DocumentSplitter:
     """Splits the document that ``read(size)`` delivers; at most a few blocks are in memory.
 
-    Call ``next_block`` until it gives None, then ``finish``. A quick block that did not parse is
-    given back with ``rewind``, together with the blocks taken after it.
+    Call ``next_block`` until it gives None, then ``finish``. Where a line of a quick block did
+    not parse, ``rewind`` goes back to it.
 
     ``keep`` is how many rejects are kept with their text; all are counted.
     """
@@ -121,12 +122,13 @@ class DocumentSplitter:
     _buffer: bytes = b""
     _base: int = 0
     _at: int = 0
-    _eof: bool = False
+    _returned: list[bytes] = field(default_factory=list)
+    _ended: bool = False
     _window: int = _FIRST_WINDOW
     _header: bytes = b""
     _pattern: quick.Pattern | None = None
-    _quick_after: int = 0
-    _backoff: int = 1
+    _exact_until: int = 0
+    _exact_bytes: int = _WINDOW
     _started: bool = False
 
     @property
@@ -164,16 +166,19 @@ class DocumentSplitter:
         if not before.in_events:
             return None
         self._fill(self.block_size)
-        if self._pattern is not None and self._quick_after <= 0:
-            found = quick.cut(self._buffer, self._pattern, before.seq, self._base)
+        if self._pattern is not None and self._base >= self._exact_until:
+            block = self._buffer[: self.block_size]
+            found = quick.cut(block, self._pattern, before.seq, self._base)
             if found is not None:
                 batch, self._at = found
                 self._progress = replace(before, seq=before.seq + batch.num_rows)
                 return self._block((batch,), True, before)
-        self._quick_after -= 1
+        size = self.block_size
+        if self._base < self._exact_until:
+            size = min(size, self._exact_until - self._base)
         batches: list[pa.RecordBatch] = []
         windows: list[_Window] = []
-        while self._progress.in_events and self._at < self.block_size:
+        while self._progress.in_events and self._at < size:
             batch = self._scan_next(windows)
             if batch is not None:
                 batches.append(batch)
@@ -193,18 +198,27 @@ class DocumentSplitter:
         )
         return Block(sliced, is_quick, self._base, self._buffer[: self._at], before, windows)
 
-    def rewind(self, blocks: list[Block]) -> None:
-        """Take back a quick block that did not parse, and those after it; it is scanned anew."""
-        self._buffer = b"".join(block.source for block in blocks) + self._buffer[self._at :]
-        self._base, self._at = blocks[0].base, 0
-        self._progress = blocks[0].before
-        self._quick_after = self._backoff
-        self._backoff = min(self._backoff * 2, 64)
+    def rewind(self, blocks: list[Block], seq: int, byte_offset: int) -> None:
+        """Go back to the event ``seq`` at ``byte_offset``: the first, in a quick block, that did
+        not parse. ``blocks`` are that block and all that were taken after it.
+
+        All events before it are right, since a parser reads from left to right. From here on the
+        exact scanner works for a while, for longer each time that this happens in a row.
+        """
+        first = blocks[0]
+        source = first.source[byte_offset - first.base :]
+        later = [block.source for block in blocks[1:]]
+        taken_back = [source, *later, self._buffer[self._at :], *self._returned]
+        self._returned = [part for part in taken_back if part]
+        self._buffer, self._base, self._at = b"", byte_offset, 0
+        self._progress = replace(first.before, seq=seq)
+        self._exact_until = byte_offset + self._exact_bytes
+        self._exact_bytes = min(self._exact_bytes * 2, _LONGEST_EXACT)
 
     def accepted(self, block: Block) -> None:
         """Tell that all lines of a block were read."""
         if block.quick:
-            self._backoff = 1
+            self._exact_bytes = _WINDOW
 
     def finish(self) -> None:
         """Read what follows the events; afterwards ``truncated`` and ``metadata`` are known."""
@@ -218,17 +232,28 @@ class DocumentSplitter:
     def _fill(self, ahead: int) -> None:
         """Have ``ahead`` bytes from the current place in the buffer, or all there are."""
         missing = ahead - (len(self._buffer) - self._at)
-        if missing <= 0 or self._eof:
-            return
         parts = [self._buffer]
-        while missing > 0:
-            part = self.read(max(missing, _FIRST_WINDOW))
-            if not part:
-                self._eof = True
-                break
+        while missing > 0 and (part := self._next_part(missing)):
             parts.append(part)
             missing -= len(part)
-        self._buffer = b"".join(parts)
+        if len(parts) > 1:
+            self._buffer = b"".join(parts)
+
+    def _next_part(self, size: int) -> bytes:
+        """Bytes that were taken back, then those of the document; none at its end."""
+        while self._returned:
+            if part := self._returned.pop(0):
+                return part
+        if self._ended:
+            return b""
+        part = self.read(max(size, _FIRST_WINDOW))
+        self._ended = not part
+        return part
+
+    @property
+    def _eof(self) -> bool:
+        """Whether the buffer holds all that is left."""
+        return self._ended and not self._returned
 
     def _start(self) -> None:
         self._fill(_FIRST_WINDOW)
@@ -398,14 +423,12 @@ class DocumentSplitter:
     def _finish_object(self) -> None:
         """Read the keys behind the events."""
         tail = self._buffer[self._at :]
-        size = len(tail)
-        while not self._eof:
-            part = self.read(_BLOCK)
-            self._eof = not part
+        size, last = len(tail), tail.rstrip()[-1:]
+        while part := self._next_part(self.block_size):
             size += len(part)
-            tail = (tail if len(tail) > _LONGEST_METADATA else tail + part) if part else tail
-            last = part.rstrip()[-1:] if part.strip() else tail.rstrip()[-1:]
-        last = tail.rstrip()[-1:] if size == len(tail) else last
+            last = part.rstrip()[-1:] or last
+            if len(tail) <= _LONGEST_METADATA:
+                tail += part
         if size > _LONGEST_METADATA or len(self._header) >= _LONGEST_METADATA:
             self._note("metadata over 4 MiB left out")
             self.truncated = self.truncated or last != b"}"
@@ -465,11 +488,10 @@ def _first_events(scan: Scan, count: int) -> Scan:
 
 def _lines(window: bytes, scan: Scan, seq: int, base: int) -> pa.RecordBatch:
     """The events of a window as lines; the value of args is taken out and a 0 left in its place."""
-    head = np.frombuffer(bytearray(window), np.uint8)
-    edges = np.zeros(len(window) + 1, np.int8)
-    edges[scan.args_starts] = 1
-    edges[scan.args_ends] -= 1
-    head[np.cumsum(edges[:-1], dtype=np.int8).view(np.bool_)] = ord(" ")
+    edges = np.zeros(2 * len(scan.args_starts) + 2, np.int64)
+    edges[1:-1:2], edges[2:-1:2], edges[-1] = scan.args_starts, scan.args_ends, len(window)
+    in_args = np.repeat(np.arange(len(edges) - 1) % 2 == 1, np.diff(edges))
+    head = np.where(in_args, np.uint8(ord(" ")), np.frombuffer(window, np.uint8))
     head[scan.args_starts] = ord("0")
     args_starts = np.zeros(len(scan.starts), np.int64)
     args_ends = np.zeros(len(scan.starts), np.int64)

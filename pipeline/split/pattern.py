@@ -95,9 +95,12 @@ def _find(data: NDArray[np.uint8], literal: bytes, anchor: int) -> NDArray[np.in
     """Where ``literal`` stands in ``data``, found by its byte at ``anchor``, a rare one."""
     at = np.flatnonzero(data == literal[anchor]) - anchor
     at = at[(at >= 0) & (at + len(literal) <= len(data))]
-    for offset in range(len(literal) - 1, -1, -1):
-        if offset != anchor:
-            at = at[data[at + offset] == literal[offset]]
+    width = min(8, 1 << (len(literal).bit_length() - 1))
+    # All overlapping words of the data, so that one comparison covers up to eight bytes.
+    words = np.ndarray(len(data) - width + 1, f"<u{width}", data, strides=(1,))
+    for offset in {*range(0, len(literal) - width, width), len(literal) - width}:
+        word = np.frombuffer(literal, f"<u{width}", 1, offset)[0]
+        at = at[words[at + offset] == word]
     return at
 
 

@@ -1,16 +1,13 @@
--- Reads lines (one trace event each) into parsed. lines: file_no, seq, byte_offset, head (the
--- event's JSON without the value of args), args (that value as written, null if no object).
+-- Reads lines (one trace event each) into parsed. lines: file_no, seq, head (the event's JSON
+-- without the value of args), args (that value as written, null if no object).
 -- $quick: the lines were cut by pattern, so an args key still in head means a wrong cut.
 -- Microseconds go through DECIMAL text to whole nanoseconds, half away from zero.
+-- Text is validated before it is read: TRY would do as well, but takes a second for each failure.
 INSERT INTO parsed
 WITH heads AS (
     SELECT
-        file_no, seq, byte_offset, head, args,
-        TRY(from_json(head, '{"ph": "VARCHAR", "name": "VARCHAR", "cat": "VARCHAR",
-            "ts": "DECIMAL(28,3)", "dur": "DECIMAL(28,3)", "pid": "VARCHAR", "tid": "VARCHAR",
-            "id": "VARCHAR", "id2": "JSON", "scope": "VARCHAR", "s": "VARCHAR",
-            "bp": "VARCHAR", "args": "JSON"}')) AS h,
-        TRY(len(json_keys(head))) AS key_count
+        file_no, seq, head, args,
+        CASE WHEN json_valid(head) THEN head_fields(head) END AS h
     FROM lines
 ),
 
@@ -18,6 +15,7 @@ WITH heads AS (
 whole AS (
     SELECT
         * EXCLUDE (args),
+        CASE WHEN h IS NOT NULL THEN len(json_keys(head)) END AS key_count,
         args IS NOT NULL AS lifted,
         COALESCE(args, CASE WHEN NOT $quick THEN h.args END) AS args
     FROM heads
@@ -26,10 +24,7 @@ whole AS (
 fields AS (
     SELECT
         *,
-        TRY(json_extract_string(args, [
-            'step_num', 'batch', 'device', 'Device Id', 'stream', 'correlation', 'External id',
-            'external id', 'bytes', 'Bytes', 'name', 'start_time_since_epoch_in_micros'
-        ])) AS a
+        CASE WHEN json_valid(args) THEN args_fields(args) END AS a
     FROM whole
 ),
 
@@ -37,7 +32,7 @@ checked AS (
     SELECT
         *,
         CASE
-            WHEN h IS NULL OR key_count IS NULL THEN 'broken'
+            WHEN h IS NULL THEN 'broken'
             WHEN lifted AND a IS NULL THEN 'broken'
             WHEN $quick AND h.args IS NOT NULL THEN 'broken'
             WHEN
@@ -52,13 +47,25 @@ checked AS (
         END AS status,
         TRY_CAST(h.ts * 1000 AS BIGINT) AS ts_ns,
         TRY_CAST(h.dur * 1000 AS BIGINT) AS dur_ns,
-        TRY_CAST(h.pid AS BIGINT) AS pid_number,
-        TRY_CAST(h.tid AS BIGINT) AS tid_number
+        -- What is no BIGINT is looked at as text; few events have such ids, or none at all.
+        CASE
+            WHEN h IS NOT NULL AND h.pid IS NULL THEN json_extract_string(head, 'pid')
+        END AS pid_text,
+        CASE
+            WHEN h IS NOT NULL AND h.tid IS NULL THEN json_extract_string(head, 'tid')
+        END AS tid_text,
+        -- Keys that the fields above do not cover.
+        CASE
+            WHEN status IS NULL AND h.id IS NULL AND h.ph IN ('b', 'n', 'e', 'S', 'T', 'p', 'F')
+                THEN json_extract_string(head, ['id2.global', 'id2.local', 'scope'])
+            WHEN status IS NULL AND h.ph IN ('b', 'n', 'e', 'S', 'T', 'p', 'F')
+                THEN [NULL, NULL, json_extract_string(head, 'scope')]
+        END AS scoped
     FROM fields
 )
 
 SELECT
-    file_no, seq, byte_offset, status,
+    file_no, seq, status,
     CASE
         WHEN status IS NOT NULL THEN NULL
         WHEN h.ph IS NULL THEN 'no phase (ph)'
@@ -67,13 +74,14 @@ SELECT
         WHEN h.ph = 'X' AND dur_ns < 0 THEN 'negative duration (dur)'
     END AS reject,
     h.ph, h.name, h.cat, ts_ns, dur_ns,
-    COALESCE(pid_number, text_id(h.pid)), COALESCE(tid_number, text_id(h.tid)),
-    CASE WHEN pid_number IS NULL AND TRY_CAST(h.pid AS UBIGINT) IS NULL THEN h.pid END,
-    CASE WHEN tid_number IS NULL AND TRY_CAST(h.tid AS UBIGINT) IS NULL THEN h.tid END,
-    COALESCE(h.id, h.id2 ->> 'global', h.id2 ->> 'local'),
+    COALESCE(h.pid, text_id(pid_text)), COALESCE(h.tid, text_id(tid_text)),
+    CASE WHEN TRY_CAST(pid_text AS UBIGINT) IS NULL THEN pid_text END,
+    CASE WHEN TRY_CAST(tid_text AS UBIGINT) IS NULL THEN tid_text END,
+    COALESCE(h.id, scoped[1], scoped[2]),
     CASE
-        WHEN (h.id2 ->> 'local') IS NOT NULL THEN concat_ws(' ', h.scope, 'pid', h.pid)
-        ELSE h.scope
+        WHEN scoped[2] IS NOT NULL
+            THEN concat_ws(' ', scoped[3], 'pid', COALESCE(h.pid::VARCHAR, pid_text))
+        ELSE scoped[3]
     END,
     TRY_CAST(a[1] AS BIGINT), TRY_CAST(a[2] AS BIGINT),
     TRY_CAST(COALESCE(a[3], a[4]) AS INTEGER), TRY_CAST(a[5] AS BIGINT),

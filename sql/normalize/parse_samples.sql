@@ -4,29 +4,31 @@
 INSERT INTO samples
 WITH heads AS (
     SELECT
-        file_no, seq, byte_offset, head,
-        TRY(from_json(head, '{"Type": "VARCHAR", "Name": "VARCHAR", "Dimension": "VARCHAR",
-            "Value": "DOUBLE", "NodeId": "VARCHAR", "Timestamp": "DECIMAL(28,9)"}')) AS h,
-        TRY(len(json_keys(head))) AS key_count
+        file_no, seq, head,
+        CASE WHEN json_valid(head) THEN sample_fields(head) END AS h
     FROM lines
+),
+
+counted AS (
+    SELECT *, CASE WHEN h IS NOT NULL THEN len(json_keys(head)) END AS key_count FROM heads
 ),
 
 checked AS (
     SELECT
         *,
         CASE
-            WHEN h IS NULL OR key_count IS NULL THEN 'broken'
+            WHEN h IS NULL THEN 'broken'
             WHEN key_count = 0 THEN 'empty'
             WHEN key_count <> 6 AND NOT $quick
                 AND len(list_distinct(json_keys(head))) < key_count THEN 'twice'
             WHEN key_count <> 6 AND $quick THEN 'twice'
         END AS status,
         TRY_CAST(h.Timestamp * 1000000000 AS BIGINT) AS ts_ns
-    FROM heads
+    FROM counted
 )
 
 SELECT
-    file_no, seq, byte_offset, status,
+    file_no, seq, status,
     CASE
         WHEN status IS NOT NULL THEN NULL
         WHEN ts_ns IS NULL THEN 'no usable timestamp (Timestamp)'

@@ -12,7 +12,7 @@ CREATE TEMP TABLE files (
 -- (broken: no valid JSON; twice: a key stands twice); reject, why it becomes no row.
 -- A text pid or tid stands in *_text, and its stable negative id in pid or tid.
 CREATE TEMP TABLE parsed (
-    file_no INTEGER, seq BIGINT, byte_offset BIGINT, status VARCHAR, reject VARCHAR,
+    file_no INTEGER, seq BIGINT, status VARCHAR, reject VARCHAR,
     ph VARCHAR, name VARCHAR, category VARCHAR, ts_ns BIGINT, dur_ns BIGINT,
     pid BIGINT, tid BIGINT, pid_text VARCHAR, tid_text VARCHAR, id VARCHAR, id_scope VARCHAR,
     step_num BIGINT, batch BIGINT, device INTEGER, stream BIGINT, correlation BIGINT,
@@ -21,7 +21,7 @@ CREATE TEMP TABLE parsed (
 
 -- One row a line of a system metrics file.
 CREATE TEMP TABLE samples (
-    file_no INTEGER, seq BIGINT, byte_offset BIGINT, status VARCHAR, reject VARCHAR,
+    file_no INTEGER, seq BIGINT, status VARCHAR, reject VARCHAR,
     ts_ns BIGINT, resource VARCHAR, device VARCHAR, metric VARCHAR, value DOUBLE, node VARCHAR
 );
 
