@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pipeline.store.layout import LakePath
 from pipeline.store.storage import put_file
 
-__all__ = ["LEDGER_SCHEMA", "LedgerRow", "commit", "new_batch_id", "new_ingest_ids", "new_version"]
+__all__ = ["LEDGER_SCHEMA", "LedgerRow", "commit", "commit_table", "new_batch_id", "new_ingest_ids", "new_version"]
 
 _REJECT = pa.struct(
     [("byte_offset", pa.int64()), ("reason", pa.string()), ("text", pa.string())]
@@ -132,7 +132,11 @@ def commit(lake: LakePath, batch_id: str, rows: Iterable[LedgerRow]) -> None:
         value["committed_at"] = now
         value["events_by_phase"] = list(row.events_by_phase.items())
         values.append(value)
-    table = pa.Table.from_pylist(values, LEDGER_SCHEMA)
+    commit_table(lake, batch_id, pa.Table.from_pylist(values, LEDGER_SCHEMA))
+
+
+def commit_table(lake: LakePath, batch_id: str, table: pa.Table) -> None:
+    """Put a table of ledger rows: the commit itself."""
     put_file(
         lake,
         f"sources/{batch_id}.parquet",

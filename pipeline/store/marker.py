@@ -130,8 +130,12 @@ def _write_database(lake: LakePath, path: str) -> None:
 
 def create_views(connection: duckdb.DuckDBPyConnection, lake: LakePath) -> None:
     """Make every view and macro; ``_ledger`` must be there."""
-    for table, view in (("events", "_event_files"), ("metrics", "_metric_files")):
+    for table, name in (("events", "_event"), ("metrics", "_metric")):
         files = f"{quote_literal(lake.glob(table))}, hive_partitioning=1, hive_types_autocast=0"
-        connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({files})")
+        connection.execute(f"CREATE VIEW {name}_files AS SELECT * FROM read_parquet({files})")
+        connection.execute(
+            f"CREATE VIEW {name}_locations AS SELECT run, node, hour, filename, ingest_id"
+            f" FROM read_parquet({files}, filename=true)"
+        )
     for name in sql_files(*_VIEWS):
         run_sql(connection, name)

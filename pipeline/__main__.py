@@ -1,0 +1,5 @@
+"""``python -m pipeline`` is ``tracelake``."""
+
+from pipeline.cli import main
+
+main()

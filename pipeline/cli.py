@@ -1,0 +1,325 @@
+"""The command line: a thin layer, one function a command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline import __version__
+from pipeline.errors import TracelakeError, UsageError
+
+if TYPE_CHECKING:
+    from pipeline.ingestion import IngestReport
+    from pipeline.store.lake import Store
+
+__all__ = ["main"]
+
+Command = Callable[..., Any]
+
+_FORMATS = ["smdebug", "tensorflow", "horovod", "kineto", "composer", "system", "chrome"]
+_OUTPUT_FORMATS = ["table", "csv", "json", "ndjson", "parquet"]
+
+
+def _options(values: tuple[str, ...]) -> dict[str, Any]:
+    """``k=v`` arguments as a mapping."""
+    pairs: dict[str, Any] = {}
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{value!r} is not of the form key=value")
+        pairs[key] = {"true": True, "false": False}.get(text.lower(), text)
+    return pairs
+
+
+def _lake_options(command: Command) -> Command:
+    command = click.option(
+        "--storage-option", "storage", multiple=True, metavar="K=V",
+        help="Passed to fsspec, as in anon=true; may be given several times.",
+    )(command)
+    return click.option("--lake", required=True, envvar="TRACELAKE_LAKE", metavar="LAKE",
+                        help="The lake: a folder or URL. [env: TRACELAKE_LAKE]")(command)
+
+
+def _open(lake: str, storage: tuple[str, ...]) -> Store:
+    from pipeline.store.lake import Store
+
+    return Store.open(lake, _options(storage))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="tracelake")
+def cli() -> None:
+    """Raw profiler traces and system metrics become a Parquet lake that answers SQL."""
+
+
+@cli.command()
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@_lake_options
+@click.option("--run", help="Name of the run; by default the name of the job's folder.")
+@click.option("--format", "form", type=click.Choice(_FORMATS),
+              help="Format of all files; by default each is told by its name and first bytes.")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True,
+              help="Processes that read.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
+@click.option("--dry-run", is_flag=True, help="List what would be read; write nothing.")
+def ingest(
+    sources: tuple[str, ...],
+    lake: str,
+    storage: tuple[str, ...],
+    run: str | None,
+    form: str | None,
+    workers: int,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    """Read trace files, folders, globs or URLs into a lake; only what is new or has changed."""
+    from pipeline.ingestion import ingest as ingest_sources
+
+    options = _options(storage)
+    if dry_run:
+        _show_plan(sources, lake, run, form, options, as_json)
+        return
+    with _progress(quiet=as_json) as progress:
+        report = ingest_sources(
+            sources, lake, run, format=form, workers=workers, storage_options=options,
+            progress=progress,
+        )
+    click.echo(report.as_json() if as_json else _summary(report))
+    for failure in report.failed:
+        click.echo(f"tracelake: {failure.reason}", err=True)
+    if report.failed:
+        sys.exit(3)
+
+
+class _progress:
+    """A bar on a terminal, a line every ten percent elsewhere, nothing where quiet."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._bar: Any = None
+        self._told = 0
+
+    def __enter__(self) -> Callable[[int, int, str], None]:
+        return self._update
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.render_finish()
+
+    def _update(self, done: int, total: int, last: str) -> None:
+        if self._quiet:
+            return
+        if sys.stderr.isatty():
+            if self._bar is None:
+                self._bar = click.progressbar(length=total, label="ingest", file=sys.stderr)
+            self._bar.update(done - self._bar.pos)
+        elif done * 10 // max(total, 1) > self._told or done == total:
+            self._told = done * 10 // max(total, 1)
+            click.echo(f"{done} of {total} files read", err=True)
+
+
+def _show_plan(
+    sources: tuple[str, ...],
+    lake: str,
+    run: str | None,
+    form: str | None,
+    options: Mapping[str, Any],
+    as_json: bool,
+) -> None:
+    import json
+
+    from pipeline.ingestion import plan
+
+    found = plan(sources, lake, run, format=form, storage_options=options)
+    rows = [
+        {"uri": s.uri, "format": s.format, "run": s.run, "node": s.node or "node0",
+         "rank": s.rank, "size_bytes": s.size_bytes}
+        for s in found.sources
+    ]
+    left = [{"uri": s.uri, "reason": s.reason} for s in (*found.skipped, *found.failed)]
+    if as_json:
+        click.echo(json.dumps({"read": rows, "skip": left, "unchanged": found.unchanged}))
+        return
+    for row in rows:
+        rank = "-" if row["rank"] is None else row["rank"]
+        click.echo(f"read  {row['format']:<10} run={row['run']} node={row['node']} rank={rank}"
+                   f"  {row['uri']}")
+    for skip in left:
+        click.echo(f"skip  {skip['reason']}  {skip['uri']}")
+    click.echo(f"{len(rows)} to read, {len(left)} to skip, {found.unchanged} unchanged")
+
+
+def _summary(report: IngestReport) -> str:
+    megabytes = report.bytes / 1e6
+    speed = megabytes / report.seconds if report.seconds else 0.0
+    formats = ", ".join(f"{count} {name}" for name, count in report.files_by_format.items())
+    lines = [
+        f"files     {report.files}" + (f" ({formats})" if formats else ""),
+        f"unchanged {report.unchanged}",
+        f"skipped   {len(report.skipped)}",
+        f"failed    {len(report.failed)}",
+        f"events    {report.events:,}",
+        f"metrics   {report.metrics:,}",
+        f"rejected  {report.rejected:,}",
+        f"read      {megabytes:,.1f} MB in {report.seconds:.1f} s, {speed:,.1f} MB/s",
+        f"lake      {report.lake}, {report.written_bytes / 1e6:,.1f} MB written",
+    ]
+    for skip in report.skipped[:10]:
+        lines.append(f"  skipped {skip.uri}: {skip.reason}")
+    if len(report.skipped) > 10:
+        lines.append(f"  and {len(report.skipped) - 10} more: see --dry-run")
+    return "\n".join(lines)
+
+
+@cli.command()
+@click.argument("query", required=False)
+@click.option("-f", "--file", "file", type=click.Path(exists=True, dir_okay=False),
+              help="Read the query from a file.")
+@_lake_options
+@click.option("--param", "params", multiple=True, metavar="K=V",
+              help="Value for $K in the query; may be given several times.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False),
+              help="Write to a file; its ending tells the format.")
+@click.option("--format", "form", type=click.Choice(_OUTPUT_FORMATS), help="Format of the result.")
+def sql(
+    query: str | None,
+    file: str | None,
+    lake: str,
+    storage: tuple[str, ...],
+    params: tuple[str, ...],
+    output: str | None,
+    form: str | None,
+) -> None:
+    """Run DuckDB SQL over a lake, with every view and macro there."""
+    if (query is None) == (file is None):
+        raise UsageError("give a query, or a file with -f")
+    text = query if query is not None else Path(str(file)).read_text(encoding="utf-8")
+    values = {}
+    for param in params:
+        key, equals, value = param.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--param {param!r} is not of the form key=value")
+        values[key] = value
+    with _open(lake, storage) as store:
+        _show(store, text, values, form or _format_of(output), output)
+
+
+def _format_of(output: str | None) -> str:
+    if output is None:
+        return "table"
+    ending = Path(output).suffix.lstrip(".").replace("jsonl", "ndjson")
+    return ending if ending in _OUTPUT_FORMATS else "csv"
+
+
+def _show(
+    store: Store,
+    query: str,
+    params: Mapping[str, Any] | None = None,
+    form: str = "table",
+    output: str | None = None,
+) -> None:
+    from pipeline.output import write_result
+
+    write_result(store, query, params, form, output)
+
+
+def _listing(name: str, query: str, text: str) -> None:
+    """Add a command that prints one query."""
+
+    @cli.command(name, help=text)
+    @_lake_options
+    @click.option("--format", "form", type=click.Choice(_OUTPUT_FORMATS), default="table",
+                  help="Format of the result.")
+    def command(lake: str, storage: tuple[str, ...], form: str) -> None:
+        from pipeline.sqlfiles import sql_text
+
+        with _open(lake, storage) as store:
+            _show(store, sql_text(query), None, form)
+
+
+_listing("runs", "queries/list_runs", "List the runs of a lake.")
+_listing("sources", "queries/list_sources", "List the files of a lake and what became of them.")
+_listing("rejects", "queries/list_rejects", "List the pieces of files that are no events.")
+_listing("tables", "queries/tables", "List every view, column and macro with its comment.")
+
+
+@cli.command()
+@_lake_options
+def verify(lake: str, storage: tuple[str, ...]) -> None:
+    """Recount the ledger against the Parquet; exit 1 and a line a difference."""
+    from pipeline.store.verify import verify as differences_of
+
+    with _open(lake, storage) as store:
+        differences = differences_of(store)
+        files = store.sql("SELECT count(*) FROM sources").item()
+    for difference in differences:
+        click.echo(str(difference))
+    if differences:
+        sys.exit(1)
+    click.echo(f"{files} files: the ledger and the Parquet agree")
+
+
+@cli.command()
+@_lake_options
+@click.option("--run", required=True, help="Name of the run.")
+def delete(lake: str, storage: tuple[str, ...], run: str) -> None:
+    """Delete a run; its files go with the next compaction after the grace period."""
+    from pipeline.store.compact import delete_run
+
+    with _open(lake, storage) as store:
+        click.echo(f"deleted run {run}: {delete_run(store, run)} files no longer show")
+
+
+@cli.command()
+@_lake_options
+@click.option("--run", help="Only this run.")
+@click.option("--grace", type=click.FloatRange(0), default=3600.0, show_default=True,
+              metavar="SECONDS", help="How long files stay after nothing shows them any more.")
+def compact(lake: str, storage: tuple[str, ...], run: str | None, grace: float) -> None:
+    """Merge small files, and remove those that nothing shows any more."""
+    from pipeline.store.compact import compact as compact_lake
+
+    with _open(lake, storage) as store:
+        report = compact_lake(store, run, grace)
+    click.echo(f"merged {report.files_before} files into {report.files_after}, "
+               f"removed {report.removed} dead files")
+
+
+@cli.command()
+@click.option("--lake", type=click.Path(file_okay=False), metavar="LAKE",
+              help="Keep the lake here; by default a temporary folder.")
+def demo(lake: str | None) -> None:
+    """Ingest the sample job that comes with tracelake and answer three questions about it."""
+    from pipeline.demo import run_demo
+
+    run_demo(lake)
+
+
+def main() -> None:
+    """Entry of the command: errors of this project become one line and their exit code."""
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        click.echo("tracelake: interrupted; what was committed stays", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except TracelakeError as error:
+        click.echo(f"tracelake: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Merges the many small files that ingests leave, and removes what nothing shows any more.
+
+Compaction is a write like any other. The live rows of a node are copied under new ingest ids,
+sorted, one file a partition, and one ledger file commits the copies. They keep the version of
+what they copy, so a file that was read anew in the meantime still wins. Files that no live row
+points to are removed once they are older than the grace period, for the readers that still have
+them open.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.sqlfiles import quote_literal, run_sql, sql_text
+from pipeline.store.lake import Store
+from pipeline.store.layout import DATA_TABLES, LakePath, data_folder_of, partition_key
+from pipeline.store.ledger import (
+    LEDGER_SCHEMA,
+    LedgerRow,
+    commit,
+    commit_table,
+    new_batch_id,
+    new_ingest_ids,
+    new_version,
+)
+from pipeline.store.storage import delete_files, put_file, storage_errors
+
+__all__ = ["CompactReport", "compact", "delete_run"]
+
+DEFAULT_GRACE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class CompactReport:
+    """What a compaction did: files merged into how many, and files removed."""
+
+    files_before: int
+    files_after: int
+    removed: int
+
+
+def delete_run(store: Store, run: str) -> int:
+    """Delete a run: one more ledger row. Returns how many files it hides.
+
+    The data files stay until a compaction after the grace period. Raises ``SourceError`` where
+    there is no such run.
+    """
+    store.run(run)
+    count, latest = store.connection.execute(
+        "SELECT count(*) FILTER (run = ?), (SELECT max(version) FROM _ledger) FROM _live_sources",
+        [run],
+    ).fetchall()[0]
+    batch_id = new_batch_id()
+    row = LedgerRow(
+        action="delete",
+        ingest_id=new_ingest_ids(1)[0],
+        version=new_version(latest),
+        run=run,
+        batch_id=batch_id,
+        run_key=partition_key(run),
+    )
+    commit(store.lake, batch_id, [row])
+    return int(count)
+
+
+def compact(
+    store: Store, run: str | None = None, grace_seconds: float = DEFAULT_GRACE_SECONDS
+) -> CompactReport:
+    """Compact one run, or all, and remove dead files that are older than ``grace_seconds``."""
+    if run is not None:
+        store.run(run)
+    store.refresh()
+    before = after = 0
+    with storage_errors(f"compact the lake {store.lake.root}"):
+        scattered = run_sql(store.connection, "queries/scattered", {"run": run}).fetchall()
+        for run_key, node_key in scattered:
+            merged, written = _merge(store, run_key, node_key)
+            before, after = before + merged, after + written
+        store.refresh()
+        removed = _remove_dead(store, grace_seconds)
+    return CompactReport(before, after, removed)
+
+
+def _merge(store: Store, run_key: str, node_key: str) -> tuple[int, int]:
+    """Copy all live rows of one node of a run; returns files before and after."""
+    connection = store.connection
+    where = {"run_key": run_key, "node_key": node_key}
+    ledger = run_sql(connection, "queries/live_of_node", where).to_arrow_table()
+    ids = new_ingest_ids(ledger.num_rows)
+    batch_id = new_batch_id()
+    mapping = pa.table({"ingest_id": ledger["ingest_id"], "new_id": pa.array(list(ids))})
+    files = run_sql(connection, "queries/files_of_node", where).fetchall()
+    live = [(table, path) for table, path, is_live in files if is_live]
+    folders = sorted({(table, path.rpartition("/")[0]) for table, path in live})
+    connection.register("mapping", mapping)
+    try:
+        for table, folder in folders:
+            paths = [p for kind, p in live if (kind, p.rpartition("/")[0]) == (table, folder)]
+            _rewrite(store, paths, f"{_relative(store.lake, folder)}/{batch_id}.parquet")
+    finally:
+        connection.unregister("mapping")
+    fresh = ledger.set_column(
+        ledger.schema.get_field_index("ingest_id"), "ingest_id", mapping["new_id"]
+    )
+    names = pa.array([batch_id] * ledger.num_rows)
+    fresh = fresh.set_column(fresh.schema.get_field_index("batch_id"), "batch_id", names)
+    commit_table(store.lake, batch_id, fresh.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA))
+    return len(live), len(folders)
+
+
+def _rewrite(store: Store, paths: list[str], target: str) -> None:
+    listed = ", ".join(quote_literal(path) for path in paths)
+    query = sql_text("queries/rewrite").replace("_files", f"read_parquet([{listed}])")
+    put_file(
+        store.lake,
+        target,
+        lambda path: store.connection.execute(
+            f"COPY ({query}) TO $path (FORMAT parquet, COMPRESSION zstd)", {"path": path}
+        )
+        and None,
+    )
+
+
+def _relative(lake: LakePath, path: str) -> str:
+    return path.removeprefix(lake.url("")).lstrip("/")
+
+
+def _remove_dead(store: Store, grace_seconds: float) -> int:
+    """Remove data and ledger files that show nothing and are older than the grace period.
+
+    A data file of a batch that the ledger does not know may belong to an ingest that is about to
+    commit, so those have an hour at least.
+    """
+    lake, now = store.lake, time.time()
+    rows = store.connection.execute(
+        "SELECT DISTINCT batch_id, run_key, node_key FROM _live_sources"
+    ).fetchall()
+    known = store.connection.execute("SELECT DISTINCT batch_id FROM _ledger").fetchall()
+    needed = {row[0] for row in run_sql(store.connection, "queries/needed_ledger").fetchall()}
+    batches = {row[0] for row in known}
+    dead: list[str] = []
+    for table in DATA_TABLES:
+        live = {
+            (data_folder_of(table, run_key, node_key, "").rpartition("/")[0], batch_id)
+            for batch_id, run_key, node_key in rows
+        }
+        for path, batch_id, age in _files(lake, table, now):
+            folder = _relative(lake, path).rsplit("/", 2)[0]
+            grace = grace_seconds if batch_id in batches else max(grace_seconds, 3600.0)
+            if (folder, batch_id) not in live and age >= grace:
+                dead.append(path)
+    # Ledger files go last: without them nothing would know that the data files are dead.
+    for path, batch_id, age in _files(lake, "sources", now):
+        if batch_id in batches and batch_id not in needed and age >= grace_seconds:
+            dead.append(path)
+    delete_files(lake, dead)
+    return len(dead)
+
+
+def _files(lake: LakePath, table: str, now: float) -> Iterator[tuple[str, str, float]]:
+    """Path, batch and age in seconds of each file of a table, those still written among them."""
+    for path, info in lake.fs.find(lake.path(table), detail=True).items():
+        name = path.rsplit("/", 1)[-1]
+        if name != "_empty.parquet":
+            yield path, name.lstrip(".").split(".")[0], now - _changed(info)
+
+
+def _changed(info: dict[str, Any]) -> float:
+    """When a file was written, in seconds since the epoch; now if the storage does not say."""
+    changed = info.get("mtime") or info.get("LastModified") or info.get("created")
+    if changed is None:
+        return time.time()
+    return float(changed.timestamp()) if hasattr(changed, "timestamp") else float(changed)
+
+
