@@ -136,7 +136,7 @@ def _show_plan(
 
     found = plan(sources, lake, run, format=form, storage_options=options)
     rows = [
-        {"uri": s.uri, "format": s.format, "run": s.run, "node": s.node or "node0",
+        {"uri": s.uri, "format": s.format, "run": s.run, "node": "node0" if s.node is None else s.node,
          "rank": s.rank, "size_bytes": s.size_bytes}
         for s in found.sources
     ]

@@ -333,7 +333,7 @@ def _read(workspace: Any, source: Source, file_no: int) -> _Reading:
     from pipeline.sources.document import Document
     from pipeline.split import DocumentSplitter
 
-    node = source.node or _NO_NODE
+    node = _NO_NODE if source.node is None else source.node
     try:
         with Document(source.fs, source.path, source.member) as document:
             splitter = DocumentSplitter(_reader(document.read))
@@ -350,7 +350,7 @@ def _read(workspace: Any, source: Source, file_no: int) -> _Reading:
     metadata = json.dumps(splitter.metadata) if splitter.metadata else None
     return _Reading(
         source,
-        node=source.node or told.node or _NO_NODE,
+        node=node if told.node is None or source.node is not None else told.node,
         rank=source.rank if told.rank is None else told.rank,
         base_ns=source.base_ns if told.base_ns is None else told.base_ns,
         truncated=splitter.truncated or damage is not None,

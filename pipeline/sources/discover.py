@@ -6,6 +6,7 @@ those only the ones the ledger does not know yet (``known``).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,13 @@ class _File:
 
     @property
     def uri(self) -> str:
-        return str(self.fs.unstrip_protocol(self.path)) if not _is_local(self.fs) else self.path
+        path = self.path if _is_local(self.fs) else str(self.fs.unstrip_protocol(self.path))
+        return _readable(path)
+
+
+def _readable(name: str) -> str:
+    """A name as valid Unicode: bytes of a file name that are no UTF-8 are written out."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _is_local(fs: Any) -> bool:
@@ -88,6 +95,8 @@ def _expand(source: str, options: Mapping[str, Any]) -> list[_File]:
     except (ImportError, ValueError) as error:
         raise SourceError(f"cannot open {source}: {error}") from error
     path = path.rstrip("/") or path
+    if _is_local(fs):
+        path = os.path.normpath(path)
     try:
         if fs.isfile(path):
             return [_File(fs, path, fs.info(path), None, bare_name(_base(path)), True)]
@@ -173,7 +182,7 @@ def discover(
             skipped.append(Skipped(uri, reason))
             continue
         fingerprint = _fingerprint(file.info)
-        run_name = run if run is not None else file.run
+        run_name = run if run is not None else _readable(file.run)
         if known(uri, fingerprint, run_name):
             unchanged += 1
             continue
@@ -202,7 +211,7 @@ def discover(
                         path=file.path,
                         format=form.name,
                         run=run_name,
-                        node=identity.node,
+                        node=None if identity.node is None else _readable(identity.node),
                         rank=identity.rank,
                         size_bytes=size,
                         fingerprint=fingerprint,

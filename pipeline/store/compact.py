@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -90,7 +91,7 @@ def _merge(store: Store, run_key: str, node_key: str) -> tuple[int, int]:
     """Copy all live rows of one node of a run; returns files before and after."""
     connection = store.connection
     where = {"run_key": run_key, "node_key": node_key}
-    ledger = run_sql(connection, "queries/live_of_node", where).to_arrow_table()
+    ledger = connection.sql(sql_text("queries/live_of_node"), params=where).to_arrow_table()
     ids = new_ingest_ids(ledger.num_rows)
     batch_id = new_batch_id()
     mapping = pa.table({"ingest_id": ledger["ingest_id"], "new_id": pa.array(list(ids))})
@@ -104,12 +105,16 @@ def _merge(store: Store, run_key: str, node_key: str) -> tuple[int, int]:
             _rewrite(store, paths, f"{_relative(store.lake, folder)}/{batch_id}.parquet")
     finally:
         connection.unregister("mapping")
-    fresh = ledger.set_column(
-        ledger.schema.get_field_index("ingest_id"), "ingest_id", mapping["new_id"]
-    )
-    names = pa.array([batch_id] * ledger.num_rows)
-    fresh = fresh.set_column(fresh.schema.get_field_index("batch_id"), "batch_id", names)
-    commit_table(store.lake, batch_id, fresh.select(LEDGER_SCHEMA.names).cast(LEDGER_SCHEMA))
+    # Of two rows of one version the later commit counts.
+    changes = {
+        "ingest_id": mapping["new_id"],
+        "batch_id": pa.array([batch_id] * ledger.num_rows),
+        "committed_at": pa.array([datetime.now(UTC)] * ledger.num_rows),
+    }
+    copies = ledger.select(LEDGER_SCHEMA.names)
+    for name, values in changes.items():
+        copies = copies.set_column(copies.schema.get_field_index(name), name, values)
+    commit_table(store.lake, batch_id, copies.cast(LEDGER_SCHEMA))
     return len(live), len(folders)
 
 

@@ -1,0 +1,80 @@
+"""Names of runs, nodes, processes and events are data: they come back as they went in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pipeline
+from pipeline.store.layout import partition_key
+
+HOSTILE = [
+    "../../escape",
+    "it's; DROP TABLE x; --",
+    'say "hi"',
+    "100%",
+    "a=b",
+    "two\nlines",
+    "",
+    "x" * 300,
+    "🚀" * 80,
+    "🚀",
+    ".",
+    "..",
+    "a/b\\c",
+    "*?[x]",
+    "_",
+    "__HIVE_DEFAULT_PARTITION__",
+    " leading and trailing ",
+    "tab\tnul\u0001",
+    "null",
+    "2020-01-01",
+    "C:\\x",
+    "run=x",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=[f"name{no}" for no in range(len(HOSTILE))])
+def test_run_node_process_and_event_names_round_trip(tmp_path: Path, name: str) -> None:
+    metadata = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": name}}
+    event = {"ph": "X", "name": name, "cat": name, "ts": 1, "dur": 2, "pid": 1, "tid": 1}
+    counter = {"ph": "C", "name": name, "ts": 1, "pid": 1, "args": {name: 1}}
+    document = {
+        "schemaVersion": 1,
+        "host_name": name,
+        "traceEvents": [metadata, event, counter],
+    }
+    (tmp_path / "trace.json").write_text(json.dumps(document))
+    lake = tmp_path / "lake"
+    pipeline.ingest(tmp_path / "trace.json", lake, run=name)
+    with pipeline.Store.open(lake) as store:
+        assert store.runs()["run"].to_list() == [name]
+        (row,) = store.run(name).events().to_dicts()
+        assert (row["run"], row["node"], row["process_name"]) == (name, name, name)
+        assert (row["name"], row["category"]) == (name, name)
+        (metric,) = store.run(name).metrics().to_dicts()
+        assert (metric["device"], metric["metric"], metric["value"]) == (name, name, 1.0)
+        only = store.sql("SELECT count(*) FROM events WHERE run = ? AND node = ?", [name, name])
+        assert only.item() == 1
+    outside = {path.name for path in tmp_path.iterdir()} - {"trace.json", "lake"}
+    assert outside == set()
+
+
+def test_names_that_are_cut_to_a_folder_stay_apart() -> None:
+    assert partition_key("x" * 300) != partition_key("x" * 301)
+    assert partition_key("job") == "job"
+    assert len(partition_key("🚀" * 300).encode()) <= 200
+
+
+def test_file_name_that_is_no_utf8(tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    folder.mkdir()
+    bad = bytes(folder) + b"/caf\xff.json"
+    with open(bad, "wb") as file:
+        file.write(b'[{"ph":"X","name":"a","ts":1,"dur":1,"pid":1,"tid":1}]')
+    report = pipeline.ingest(folder, tmp_path / "lake")
+    assert (report.files, report.failed) == (1, ())
+    with pipeline.Store.open(tmp_path / "lake") as store:
+        assert store.sql("SELECT uri FROM sources").item().endswith("job/caf\\udcff.json")
