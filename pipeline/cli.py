@@ -140,7 +140,8 @@ def _show_plan(
          "rank": s.rank, "size_bytes": s.size_bytes}
         for s in found.sources
     ]
-    left = [{"uri": s.uri, "reason": s.reason} for s in (*found.skipped, *found.failed)]
+    left = [{"uri": s.uri, "reason": s.reason} for s in found.skipped]
+    left += [{"uri": bad.source.uri, "reason": bad.reason} for bad in found.failed]
     if as_json:
         click.echo(json.dumps({"read": rows, "skip": left, "unchanged": found.unchanged}))
         return

@@ -18,7 +18,7 @@ from typing import Any
 
 from pipeline import settings
 from pipeline.errors import SourceError, StorageError, storage_error
-from pipeline.sources import Discovery, Skipped, Source, discover
+from pipeline.sources import Discovery, Skipped, Source, Unreadable, discover
 from pipeline.store.layout import LakePath, partition_key
 from pipeline.store.ledger import (
     LedgerRow,
@@ -127,11 +127,13 @@ def ingest(
     if not (found.sources or found.unchanged or found.failed):
         reasons = "; ".join(f"{skip.uri}: {skip.reason}" for skip in found.skipped[:3])
         raise SourceError(f"no trace to ingest in {', '.join(names)} ({reasons or 'empty'})")
+    if found.failed:
+        _commit_unreadable(place, found.failed, latest)
     report = IngestReport(
         lake=os.fspath(lake),
         unchanged=found.unchanged,
         skipped=found.skipped,
-        failed=found.failed,
+        failed=tuple(Skipped(bad.source.uri, bad.reason) for bad in found.failed),
         runs=tuple(sorted({source.run for source in found.sources})),
     )
     for result in _read_batches(place, found.sources, latest, workers):
@@ -140,6 +142,31 @@ def ingest(
             done = report.files + len(report.failed) - len(found.failed)
             progress(done, len(found.sources), result.last)
     return replace(report, seconds=round(time.perf_counter() - started, 3))
+
+
+def _commit_unreadable(place: LakePath, failed: Sequence[Unreadable], latest: int) -> None:
+    """Put the files that could not be opened into the ledger, each with its reason."""
+    batch_id, version = new_batch_id(), new_version(latest)
+    ids = new_ingest_ids(len(failed))
+    rows = [
+        LedgerRow(
+            action="ingest",
+            ingest_id=ingest_id,
+            version=version,
+            run=bad.source.run,
+            batch_id=batch_id,
+            run_key=partition_key(bad.source.run),
+            node=_NO_NODE,
+            node_key=_NO_NODE,
+            uri=bad.source.uri,
+            format=bad.source.format,
+            size_bytes=bad.source.size_bytes,
+            fingerprint=bad.source.fingerprint,
+            error=bad.reason,
+        )
+        for ingest_id, bad in zip(ids, failed, strict=True)
+    ]
+    commit(place, batch_id, rows)
 
 
 def _check_exists(names: Sequence[str], options: Mapping[str, Any] | None) -> None:

@@ -5,6 +5,6 @@ and ``formats`` decide by name and first bytes; ``document`` reads through any c
 """
 
 from pipeline.sources.discover import Discovery, discover
-from pipeline.sources.model import Skipped, Source
+from pipeline.sources.model import Skipped, Source, Unreadable
 
-__all__ = ["Discovery", "Skipped", "Source", "discover"]
+__all__ = ["Discovery", "Skipped", "Source", "Unreadable", "discover"]

@@ -14,7 +14,7 @@ from typing import Any
 from pipeline.errors import SourceError, storage_error
 from pipeline.sources.detect import HEAD_BYTES, bare_name, detect_format, format_named
 from pipeline.sources.document import Document, zip_members
-from pipeline.sources.model import Skipped, Source
+from pipeline.sources.model import Skipped, Source, Unreadable
 
 __all__ = ["Discovery", "discover"]
 
@@ -30,7 +30,7 @@ class Discovery:
     sources: tuple[Source, ...]
     skipped: tuple[Skipped, ...]
     unchanged: int
-    failed: tuple[Skipped, ...]
+    failed: tuple[Unreadable, ...]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def discover(
 
     found: list[Source] = []
     skipped: list[Skipped] = []
-    failed: list[Skipped] = []
+    failed: list[Unreadable] = []
     unchanged = 0
     for uri, file in files.items():
         reason = _reason_to_skip(file, ended, folders)
@@ -187,14 +187,15 @@ def discover(
             unchanged += 1
             continue
         try:
-            members = zip_members(file.fs, file.path) if ".zip" in file.name else []
+            known_by_path = detect_format(file.path, None)
+            members = [] if chosen or known_by_path else zip_members(file.fs, file.path)
             for member, size in members or [(None, int(file.info["size"]))]:
                 member_uri = uri if member is None or len(members) == 1 else f"{uri}#{member}"
                 if known(member_uri, fingerprint, run_name):
                     unchanged += 1
                     continue
                 path = file.path if member is None else member
-                form = chosen or (detect_format(file.path, None) if member is None else None)
+                form = chosen or known_by_path
                 head = b""
                 if chosen or form is None or form.name == "kineto":
                     with Document(file.fs, file.path, member) as document:
@@ -221,5 +222,16 @@ def discover(
                 )
         except Exception as error:
             # One file that cannot be opened must not stop the others; the ledger says why.
-            failed.append(Skipped(uri, str(storage_error(error, f"read {uri}"))))
+            source = Source(
+                uri=uri,
+                fs=file.fs,
+                path=file.path,
+                format="unknown",
+                run=run_name,
+                node=None,
+                rank=None,
+                size_bytes=int(file.info["size"]),
+                fingerprint=fingerprint,
+            )
+            failed.append(Unreadable(source, str(storage_error(error, f"read {uri}"))))
     return Discovery(tuple(found), tuple(skipped), unchanged, tuple(failed))

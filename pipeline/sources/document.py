@@ -59,10 +59,11 @@ class Document:
     def __init__(self, fs: Any, path: str, member: str | None = None) -> None:
         self._file: IO[bytes] = fs.open(path, "rb")
         self._archive: zipfile.ZipFile | None = None
-        if member is not None:
-            self._archive = zipfile.ZipFile(self._file)
-            self._file = self._archive.open(member)
         self._pending = self._file.read(_CHUNK)
+        if member is not None or self._pending.startswith(_ZIP):
+            self._archive = zipfile.ZipFile(self._file)
+            self._file = self._archive.open(member or self._archive.namelist()[0])
+            self._pending = self._file.read(_CHUNK)
         self._decompressor = _decompressor(self._pending)
         self.damage: str | None = None
 

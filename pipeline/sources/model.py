@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Skipped", "Source"]
+__all__ = ["Skipped", "Source", "Unreadable"]
 
 
 @dataclass(frozen=True)
@@ -35,4 +35,12 @@ class Skipped:
     """A file that is not read, and the reason."""
 
     uri: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A file that could not even be opened, and the reason; its format is ``unknown``."""
+
+    source: Source
     reason: str

@@ -31,12 +31,13 @@ __all__ = [
 
 LAKE_VERSION = 1
 DATA_TABLES = ("events", "metrics")
-EMPTY_PARTITION = "run=_/node=_/hour=relative"
-"""Holds a file without rows, so that the views work in a lake without data."""
+EMPTY_PARTITION = "run=~/node=~/hour=relative"
+"""Holds a file without rows, so that the views work in a lake without data. It sorts behind all
+others: DuckDB guesses the size of a table from its first file."""
 
 _LONGEST_KEY = 200
 _UNSAFE = re.compile(r"[\x00-\x20\x7f-\x9f!-,/:-@\[-^`{-}\ud800-\udfff]")
-_RESERVED = {"", "_", "__HIVE_DEFAULT_PARTITION__"}
+_RESERVED = {"", "~", "__HIVE_DEFAULT_PARTITION__"}
 
 
 def partition_key(name: str) -> str:

@@ -57,6 +57,13 @@ def test_a_cut_file_gives_what_is_before_the_cut(tmp_path: Path, kind: str) -> N
         assert "the compressed data ends too early" in store.sql("SELECT repairs FROM sources").item()
 
 
+def test_a_zipped_trace_is_known_by_its_bytes(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "trace.json", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("inside.json", DOCUMENT)
+    pipeline.ingest(tmp_path / "trace.json", tmp_path / "lake")
+    assert counts(tmp_path / "lake") == (5000, False)
+
+
 def test_zip_members_are_traces_of_their_own(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "traces.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("one.json", DOCUMENT)

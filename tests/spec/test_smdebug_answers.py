@@ -52,17 +52,49 @@ def store(
         yield opened
 
 
-def is_horovod(job: str) -> bool:
-    return job.startswith("horovod")
-
-
-@pytest.mark.parametrize("job", JOBS)
-def test_all_framework_events(store: pipeline.Store, golden: dict[str, Any], job: str) -> None:
-    want = golden[job]["all_framework_events"]
-    (got,) = store.sql(SUMMARY, {"run": job}).to_dicts()
+def matches(store: pipeline.Store, parameters: dict[str, Any], where: str, want: Any) -> None:
+    """Count, durations, phases and ends of the slices that a condition takes."""
+    (got,) = store.sql(SUMMARY + where, parameters).to_dicts()
     assert got["count"] == want["count"]
     assert round(got["sum_ns"] / 1000) == round(want["sum_duration_us"])
     assert got["first_start_us"] == want["first_start_us"]
     assert got["last_end_us"] == want["last_end_us"]
-    phases = store.sql(BY_PHASE + " GROUP BY 1", {"run": job}).rows()
+    phases = store.sql(BY_PHASE + where + " GROUP BY 1", parameters).rows()
     assert dict(phases) == want["by_phase"]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_all_framework_events(store: pipeline.Store, golden: dict[str, Any], job: str) -> None:
+    matches(store, {"run": job}, "", golden[job]["all_framework_events"])
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_events_in_range(store: pipeline.Store, golden: dict[str, Any], job: str) -> None:
+    for want in golden[job].get("events_in_range", []):
+        bounds = {"run": job, "start": want["start_us"], "until": want["end_us"]}
+        matches(store, bounds, RANGE, want)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_by_file_suffix(store: pipeline.Store, golden: dict[str, Any], job: str) -> None:
+    query = """
+        SELECT regexp_extract(
+            uri, '(pythontimeline|model_timeline|horovod_timeline)\\.json$|trace\\.json\\.gz$'
+        ) AS suffix, count(*)
+        FROM events JOIN sources USING (ingest_id)
+        WHERE events.run = $run AND kind = 'slice' AND dur_ns IS NOT NULL GROUP BY ALL
+    """
+    assert dict(store.sql(query, {"run": job}).rows()) == golden[job]["by_file_suffix"]
+
+
+@pytest.mark.parametrize("job", ["test_traces", "synthetic_job"])
+def test_system_events(store: pipeline.Store, golden: dict[str, Any], job: str) -> None:
+    query = """
+        SELECT count(*), round(coalesce(sum(value), 0), 2) FROM metrics
+        WHERE run = $run AND ($type IS NULL OR resource = $type)
+            AND ts_ns BETWEEN $start::BIGINT * 1000000000 AND $until::BIGINT * 1000000000
+    """
+    for want in golden[job]["system_events"]:
+        bounds = {"run": job, "type": want["type"], "start": want["start_s"],
+                  "until": want["end_s"]}
+        assert store.sql(query, bounds).rows() == [(want["count"], round(want["sum_value"], 2))]

@@ -25,7 +25,7 @@ HOSTILE = [
     "..",
     "a/b\\c",
     "*?[x]",
-    "_",
+    "~",
     "__HIVE_DEFAULT_PARTITION__",
     " leading and trailing ",
     "tab\tnul\u0001",
