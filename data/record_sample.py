@@ -32,11 +32,18 @@ from torch.utils.data import DataLoader, TensorDataset
 NODE = socket.gethostname()
 STEPS = 100
 PROFILED = (20, 24)
-PHASES = ("Step:ModeKeys.TRAIN", "Step:ModeKeys.EVAL", "Forward", "Backward", "Optimizer",
-          "DataIterator")
+PHASES = (
+    "Step:ModeKeys.TRAIN",
+    "Step:ModeKeys.EVAL",
+    "Forward",
+    "Backward",
+    "Optimizer",
+    "DataIterator",
+)
 
 
 def hour_folder(root: Path, seconds: float) -> Path:
+    """Folder of the UTC hour, made if it is not there."""
     folder = root / f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d%H}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -51,21 +58,33 @@ class Timeline:
 
     @contextmanager
     def slice(self, phase: str, name: str, step: int) -> Iterator[None]:
+        """Time what happens inside."""
         start = time.time_ns() // 1000
         yield
         end = time.time_ns() // 1000
-        self.events.append({
-            "name": name, "ph": "X", "pid": PHASES.index(phase) + 1, "tid": 0,
-            "ts": start - self.base_us, "dur": end - start,
-            "args": {"pid": os.getpid(), "step_num": str(step)},
-        })
+        self.events.append(
+            {
+                "name": name,
+                "ph": "X",
+                "pid": PHASES.index(phase) + 1,
+                "tid": 0,
+                "ts": start - self.base_us,
+                "dur": end - start,
+                "args": {"pid": os.getpid(), "step_num": str(step)},
+            }
+        )
 
     def write(self, root: Path) -> None:
+        """Write the file, named after its end as smdebug does."""
         end_us = time.time_ns() // 1000
-        head: list[dict[str, object]] = [{
-            "name": "process_name", "ph": "M", "pid": 0,
-            "args": {"start_time_since_epoch_in_micros": self.base_us},
-        }]
+        head: list[dict[str, object]] = [
+            {
+                "name": "process_name",
+                "ph": "M",
+                "pid": 0,
+                "args": {"start_time_since_epoch_in_micros": self.base_us},
+            }
+        ]
         head += [
             {"name": "process_name", "ph": "M", "pid": number, "args": {"name": phase}}
             for number, phase in enumerate(PHASES, start=1)
@@ -88,23 +107,39 @@ def sample_system(root: Path, done: threading.Event) -> None:
                 ("cpu", f"cpu{number}", "CPUUtilization", value)
                 for number, value in enumerate(psutil.cpu_percent(percpu=True))
             ]
-            samples.append(("memory", "memory", "MemoryUsedPercent",
-                            psutil.virtual_memory().percent))
+            samples.append(
+                ("memory", "memory", "MemoryUsedPercent", psutil.virtual_memory().percent)
+            )
             for kind, name, dimension, value in samples:
-                file.write(json.dumps({
-                    "Type": kind, "Name": name, "Dimension": dimension, "Value": value,
-                    "NodeId": NODE, "Timestamp": now,
-                }) + "\n")
+                file.write(
+                    json.dumps(
+                        {
+                            "Type": kind,
+                            "Name": name,
+                            "Dimension": dimension,
+                            "Value": value,
+                            "NodeId": NODE,
+                            "Timestamp": now,
+                        }
+                    )
+                    + "\n"
+                )
 
 
 def main(out: Path) -> None:
+    """Train and record."""
     shutil.rmtree(out, ignore_errors=True)
     torch.manual_seed(7)
     torch.set_num_threads(1)
     model = nn.Sequential(
-        nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(32 * 8 * 8, 10),
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 8 * 8, 10),
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     images = TensorDataset(torch.randn(64 * STEPS, 3, 32, 32), torch.randint(10, (64 * STEPS,)))

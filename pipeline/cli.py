@@ -37,11 +37,19 @@ def _options(values: tuple[str, ...]) -> dict[str, Any]:
 
 def _lake_options(command: Command) -> Command:
     command = click.option(
-        "--storage-option", "storage", multiple=True, metavar="K=V",
+        "--storage-option",
+        "storage",
+        multiple=True,
+        metavar="K=V",
         help="Passed to fsspec, as in anon=true; may be given several times.",
     )(command)
-    return click.option("--lake", required=True, envvar="TRACELAKE_LAKE", metavar="LAKE",
-                        help="The lake: a folder or URL. [env: TRACELAKE_LAKE]")(command)
+    return click.option(
+        "--lake",
+        required=True,
+        envvar="TRACELAKE_LAKE",
+        metavar="LAKE",
+        help="The lake: a folder or URL. [env: TRACELAKE_LAKE]",
+    )(command)
 
 
 def _open(lake: str, storage: tuple[str, ...]) -> Store:
@@ -60,10 +68,15 @@ def cli() -> None:
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @_lake_options
 @click.option("--run", help="Name of the run; by default the name of the job's folder.")
-@click.option("--format", "form", type=click.Choice(_FORMATS),
-              help="Format of all files; by default each is told by its name and first bytes.")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True,
-              help="Processes that read.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    help="Format of all files; by default each is told by its name and first bytes.",
+)
+@click.option(
+    "--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes that read."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option("--dry-run", is_flag=True, help="List what would be read; write nothing.")
 def ingest(
@@ -85,7 +98,12 @@ def ingest(
         return
     with _progress(quiet=as_json) as progress:
         report = ingest_sources(
-            sources, lake, run, format=form, workers=workers, storage_options=options,
+            sources,
+            lake,
+            run,
+            format=form,
+            workers=workers,
+            storage_options=options,
             progress=progress,
         )
     click.echo(report.as_json() if as_json else _summary(report))
@@ -136,8 +154,14 @@ def _show_plan(
 
     found = plan(sources, lake, run, format=form, storage_options=options)
     rows = [
-        {"uri": s.uri, "format": s.format, "run": s.run, "node": "node0" if s.node is None else s.node,
-         "rank": s.rank, "size_bytes": s.size_bytes}
+        {
+            "uri": s.uri,
+            "format": s.format,
+            "run": s.run,
+            "node": "node0" if s.node is None else s.node,
+            "rank": s.rank,
+            "size_bytes": s.size_bytes,
+        }
         for s in found.sources
     ]
     left = [{"uri": s.uri, "reason": s.reason} for s in found.skipped]
@@ -147,8 +171,10 @@ def _show_plan(
         return
     for row in rows:
         rank = "-" if row["rank"] is None else row["rank"]
-        click.echo(f"read  {row['format']:<10} run={row['run']} node={row['node']} rank={rank}"
-                   f"  {row['uri']}")
+        click.echo(
+            f"read  {row['format']:<10} run={row['run']} node={row['node']} rank={rank}"
+            f"  {row['uri']}"
+        )
     for skip in left:
         click.echo(f"skip  {skip['reason']}  {skip['uri']}")
     click.echo(f"{len(rows)} to read, {len(left)} to skip, {found.unchanged} unchanged")
@@ -178,13 +204,27 @@ def _summary(report: IngestReport) -> str:
 
 @cli.command()
 @click.argument("query", required=False)
-@click.option("-f", "--file", "file", type=click.Path(exists=True, dir_okay=False),
-              help="Read the query from a file.")
+@click.option(
+    "-f",
+    "--file",
+    "file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Read the query from a file.",
+)
 @_lake_options
-@click.option("--param", "params", multiple=True, metavar="K=V",
-              help="Value for $K in the query; may be given several times.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False),
-              help="Write to a file; its ending tells the format.")
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="K=V",
+    help="Value for $K in the query; may be given several times.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    help="Write to a file; its ending tells the format.",
+)
 @click.option("--format", "form", type=click.Choice(_OUTPUT_FORMATS), help="Format of the result.")
 def sql(
     query: str | None,
@@ -233,8 +273,13 @@ def _listing(name: str, query: str, text: str) -> None:
 
     @cli.command(name, help=text)
     @_lake_options
-    @click.option("--format", "form", type=click.Choice(_OUTPUT_FORMATS), default="table",
-                  help="Format of the result.")
+    @click.option(
+        "--format",
+        "form",
+        type=click.Choice(_OUTPUT_FORMATS),
+        default="table",
+        help="Format of the result.",
+    )
     def command(lake: str, storage: tuple[str, ...], form: str) -> None:
         from pipeline.sqlfiles import sql_text
 
@@ -278,21 +323,33 @@ def delete(lake: str, storage: tuple[str, ...], run: str) -> None:
 @cli.command()
 @_lake_options
 @click.option("--run", help="Only this run.")
-@click.option("--grace", type=click.FloatRange(0), default=3600.0, show_default=True,
-              metavar="SECONDS", help="How long files stay after nothing shows them any more.")
+@click.option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long files stay after nothing shows them any more.",
+)
 def compact(lake: str, storage: tuple[str, ...], run: str | None, grace: float) -> None:
     """Merge small files, and remove those that nothing shows any more."""
     from pipeline.store.compact import compact as compact_lake
 
     with _open(lake, storage) as store:
         report = compact_lake(store, run, grace)
-    click.echo(f"merged {report.files_before} files into {report.files_after}, "
-               f"removed {report.removed} dead files")
+    click.echo(
+        f"merged {report.files_before} files into {report.files_after}, "
+        f"removed {report.removed} dead files"
+    )
 
 
 @cli.command()
-@click.option("--lake", type=click.Path(file_okay=False), metavar="LAKE",
-              help="Keep the lake here; by default a temporary folder.")
+@click.option(
+    "--lake",
+    type=click.Path(file_okay=False),
+    metavar="LAKE",
+    help="Keep the lake here; by default a temporary folder.",
+)
 def demo(lake: str | None) -> None:
     """Ingest the sample job that comes with tracelake and answer three questions about it."""
     from pipeline.demo import run_demo

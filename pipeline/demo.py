@@ -26,7 +26,9 @@ def run_demo(lake: str | None) -> None:
     if lake is None:
         with tempfile.TemporaryDirectory(prefix="tracelake-demo-") as folder:
             _show(str(Path(folder) / "lake"))
-        click.echo("\nKeep the lake: tracelake demo --lake LAKE, then tracelake sql ... --lake LAKE")
+        click.echo(
+            "\nKeep the lake: tracelake demo --lake LAKE, then tracelake sql ... --lake LAKE"
+        )
     else:
         _show(lake)
 

@@ -224,9 +224,7 @@ def _read_batches(
         for batch in batches:
             yield ingest_batch(place, batch, latest)
         return
-    with ProcessPoolExecutor(
-        min(workers, len(batches)), mp_context=get_context("spawn")
-    ) as pool:
+    with ProcessPoolExecutor(min(workers, len(batches)), mp_context=get_context("spawn")) as pool:
         futures: list[Future[BatchResult]] = [
             pool.submit(ingest_batch, place, batch, latest) for batch in batches
         ]

@@ -155,9 +155,7 @@ class Workspace:
         if pending.bytes >= _FLUSH_BYTES:
             self._flush(is_samples)
 
-    def _read_quick(
-        self, blocks: list[Block], file_no: int, is_samples: bool
-    ) -> _Place | None:
+    def _read_quick(self, blocks: list[Block], file_no: int, is_samples: bool) -> _Place | None:
         """Read blocks that were cut by pattern, up to the first event that is not right; returns
         the place of that one.
         """
@@ -208,9 +206,7 @@ class Workspace:
                     offset, text = _text(pending.blocks[file_no], seq)
                     kept.append(Reject(offset, _explain(reason, text), shown(text)))
 
-    def _mend(
-        self, broken: list[tuple[int, int]], pending: _Pending, is_samples: bool
-    ) -> None:
+    def _mend(self, broken: list[tuple[int, int]], pending: _Pending, is_samples: bool) -> None:
         """Read the broken lines again, repaired; what is still broken is rejected."""
         places = [_text(pending.blocks[file_no], seq) for file_no, seq in broken]
         mended = pa.record_batch(

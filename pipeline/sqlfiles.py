@@ -30,7 +30,7 @@ def data_folder() -> Path:
 
 @cache
 def sql_text(name: str) -> str:
-    """Text of ``sql/<name>.sql``; ``name`` is a path without its ending, as in ``views/events``."""
+    """Text of ``sql/<name>.sql``; a name has no ending, as in ``views/events``."""
     return (_folder("sql") / f"{name}.sql").read_text(encoding="utf-8")
 
 
@@ -45,7 +45,7 @@ def sql_files(*folders: str) -> Iterator[str]:
 def run_sql(
     connection: duckdb.DuckDBPyConnection, name: str, parameters: dict[str, Any] | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """Run one SQL file; values go in as ``$name`` parameters. Returns the connection to fetch from.
+    """Run one SQL file, with values for its ``$name`` parameters; returns what to fetch from.
 
     A file with parameters holds one statement: DuckDB takes none for several at once.
     """

@@ -64,7 +64,8 @@ def test_imports_go_one_way(path: Path) -> None:
         assert module_name(path) == "pipeline"
         return
     later = {
-        name for name in imports(path)
+        name
+        for name in imports(path)
         if name.startswith("pipeline.") and (place := room(name)) is not None and place > own
     }
     # A store hands out runs, the one way back.
@@ -96,15 +97,20 @@ def test_readme_session(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin" / "tracelake"
-    script.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m pipeline \"$@\"\n")
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m pipeline "$@"\n')
     script.chmod(0o755)
     path = f"{script.parent}:{environment['PATH']}"
     for block in blocks("console"):
         for step in block.split("$ ")[1:]:
             command, _, shown = _split_command(step)
             process = subprocess.run(
-                command, shell=True, cwd=tmp_path, env={**environment, "PATH": path},
-                capture_output=True, text=True, check=False,
+                command,
+                shell=True,
+                cwd=tmp_path,
+                env={**environment, "PATH": path},
+                capture_output=True,
+                text=True,
+                check=False,
             )
             assert process.returncode == 0, process.stderr
             assert re.fullmatch(_pattern(shown), process.stdout, re.DOTALL), process.stdout
@@ -145,8 +151,18 @@ def test_a_wheel_carries_the_sql_and_the_sample(tmp_path: Path) -> None:
 
     pytest.importorskip("hatchling")
     subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q",
-         "-w", str(tmp_path), str(ROOT)],
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--no-deps",
+            "--no-build-isolation",
+            "-q",
+            "-w",
+            str(tmp_path),
+            str(ROOT),
+        ],
         check=True,
     )
     (wheel,) = tmp_path.glob("*.whl")
@@ -156,6 +172,8 @@ def test_a_wheel_carries_the_sql_and_the_sample(tmp_path: Path) -> None:
     sample = tmp_path / "site/pipeline/data/cifar-cnn"
     out = subprocess.check_output(
         [sys.executable, "-c", code, str(sample), str(tmp_path / "lake")],
-        cwd="/", env={"PATH": "/usr/bin", "PYTHONPATH": str(tmp_path / "site")}, text=True,
+        cwd="/",
+        env={"PATH": "/usr/bin", "PYTHONPATH": str(tmp_path / "site")},
+        text=True,
     )
     assert out == "ok\n"

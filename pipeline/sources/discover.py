@@ -189,7 +189,8 @@ def discover(
         try:
             known_by_path = detect_format(file.path, None)
             members = [] if chosen or known_by_path else zip_members(file.fs, file.path)
-            for member, size in members or [(None, int(file.info["size"]))]:
+            alone: list[tuple[str | None, int]] = [(None, int(file.info["size"]))]
+            for member, size in members or alone:
                 member_uri = uri if member is None or len(members) == 1 else f"{uri}#{member}"
                 if known(member_uri, fingerprint, run_name):
                     unchanged += 1
@@ -222,7 +223,7 @@ def discover(
                 )
         except Exception as error:
             # One file that cannot be opened must not stop the others; the ledger says why.
-            source = Source(
+            unopened = Source(
                 uri=uri,
                 fs=file.fs,
                 path=file.path,
@@ -233,5 +234,5 @@ def discover(
                 size_bytes=int(file.info["size"]),
                 fingerprint=fingerprint,
             )
-            failed.append(Unreadable(source, str(storage_error(error, f"read {uri}"))))
+            failed.append(Unreadable(unopened, str(storage_error(error, f"read {uri}"))))
     return Discovery(tuple(found), tuple(skipped), unchanged, tuple(failed))

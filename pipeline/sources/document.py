@@ -81,7 +81,8 @@ class Document:
             if self._pending:
                 data, self._pending = self._pending, b""
                 return data
-            return self._file.read(size)
+            read: bytes = self._file.read(size)
+            return read
         while self.damage is None:
             data = self._pending or self._file.read(_CHUNK)
             self._pending = b""

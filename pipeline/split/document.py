@@ -372,7 +372,9 @@ class DocumentSplitter:
         """Move on where a window holds no complete event."""
         if scan.stray_at >= 0:
             if not self._read_gap(window[: scan.stray_at], self._at, window[scan.stray_at :]):
-                self._reject(self._at + scan.stray_at, b"}", "closing brace without an opening one")
+                self._reject(
+                    self._at + scan.stray_at, b"}", "closing brace without an opening one"
+                )
                 self._at += scan.stray_at + 1
             return
         start = scan.open_at if scan.open_at >= 0 else len(window)
@@ -487,7 +489,7 @@ def _first_events(scan: Scan, count: int) -> Scan:
 
 
 def _lines(window: bytes, scan: Scan, seq: int, base: int) -> pa.RecordBatch:
-    """The events of a window as lines; the value of args is taken out and a 0 left in its place."""
+    """The events of a window as lines; a 0 is left where the value of args was."""
     edges = np.zeros(2 * len(scan.args_starts) + 2, np.int64)
     edges[1:-1:2], edges[2:-1:2], edges[-1] = scan.args_starts, scan.args_ends, len(window)
     in_args = np.repeat(np.arange(len(edges) - 1) % 2 == 1, np.diff(edges))

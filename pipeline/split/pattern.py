@@ -70,7 +70,7 @@ def learn(window: bytes, scan: Scan) -> Pattern | None:
     else:
         opening = opening[: opening.find(b":") + 1] or opening[:1]
     separator = b"}" + gap + opening
-    if len(separator) > _LONGEST or b"," not in gap and b"\n" not in gap:
+    if len(separator) > _LONGEST or (b"," not in gap and b"\n" not in gap):
         return None
 
     has_args = scan.args_events >= len(scan.starts) - count
@@ -104,9 +104,7 @@ def _find(data: NDArray[np.uint8], literal: bytes, anchor: int) -> NDArray[np.in
     return at
 
 
-def cut(
-    block: bytes, pattern: Pattern, seq: int, base: int
-) -> tuple[pa.RecordBatch, int] | None:
+def cut(block: bytes, pattern: Pattern, seq: int, base: int) -> tuple[pa.RecordBatch, int] | None:
     """Cut ``block``, which begins with the gap before an event, at the pattern's literals.
 
     Returns the lines, numbered from ``seq`` with byte offsets from ``base``, and how many bytes

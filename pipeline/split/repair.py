@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+
 __all__ = ["repair"]
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)

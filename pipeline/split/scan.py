@@ -71,7 +71,8 @@ def _unescaped(data: NDArray[np.uint8], positions: Positions) -> Positions:
     at[at == len(slashes)] = 0
     escaped = (slashes[at] == before) & ((before - run_start[at]) % 2 == 0)
     keep[quotes[escaped]] = False
-    return positions[keep]
+    kept: Positions = positions[keep]
+    return kept
 
 
 def scan_window(window: bytes) -> Scan:
@@ -92,10 +93,9 @@ def scan_window(window: bytes) -> Scan:
     wrong = np.flatnonzero(~_AFTER_STRING[data[follows]])
     if len(wrong):
         broken_at = int(follows[wrong[0]])
-        keep = int(np.searchsorted(positions, broken_at))
-        positions, kinds, is_quote, outside = (
-            column[:keep] for column in (positions, kinds, is_quote, outside)
-        )
+        cut = int(np.searchsorted(positions, broken_at))
+        positions, kinds = positions[:cut], kinds[:cut]
+        is_quote, outside = is_quote[:cut], outside[:cut]
 
     step = np.zeros(len(positions), np.int32)
     step[(kinds == _OPEN) & outside] = 1
@@ -107,9 +107,8 @@ def scan_window(window: bytes) -> Scan:
     if len(below):
         cut = int(below[0])
         stray_at, broken_at = int(positions[cut]), -1
-        positions, is_quote, outside, step, depth = (
-            column[:cut] for column in (positions, is_quote, outside, step, depth)
-        )
+        positions, is_quote, outside = positions[:cut], is_quote[:cut], outside[:cut]
+        step, depth = step[:cut], depth[:cut]
 
     starts = positions[(step == 1) & (depth == 1)]
     ends = positions[(step == -1) & (depth == 0)] + 1

@@ -121,14 +121,8 @@ def _merge(store: Store, run_key: str, node_key: str) -> tuple[int, int]:
 def _rewrite(store: Store, paths: list[str], target: str) -> None:
     listed = ", ".join(quote_literal(path) for path in paths)
     query = sql_text("queries/rewrite").replace("_files", f"read_parquet([{listed}])")
-    put_file(
-        store.lake,
-        target,
-        lambda path: store.connection.execute(
-            f"COPY ({query}) TO $path (FORMAT parquet, COMPRESSION zstd)", {"path": path}
-        )
-        and None,
-    )
+    copy = f"COPY ({query}) TO $path (FORMAT parquet, COMPRESSION zstd)"
+    put_file(store.lake, target, lambda path: store.connection.execute(copy, {"path": path}))
 
 
 def _relative(lake: LakePath, path: str) -> str:
@@ -181,5 +175,3 @@ def _changed(info: dict[str, Any]) -> float:
     if changed is None:
         return time.time()
     return float(changed.timestamp()) if hasattr(changed, "timestamp") else float(changed)
-
-

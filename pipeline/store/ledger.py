@@ -2,8 +2,8 @@
 
 A ledger file is put last, as a whole; before that nothing of its batch is visible. Rows are never
 changed: a file that is read again gets a row with a higher ``version``, a compacted copy the same
-version with another ``ingest_id``, and deleting a run is a row too. ``sql/views/_live_sources.sql``
-says which rows count.
+version with another ``ingest_id``, and deleting a run is a row too. Which rows count is said by
+``sql/views/_live_sources.sql``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,17 @@ import pyarrow.parquet as pq
 from pipeline.store.layout import LakePath
 from pipeline.store.storage import put_file
 
-__all__ = ["LEDGER_SCHEMA", "LedgerRow", "commit", "commit_table", "new_batch_id", "new_ingest_ids", "new_version"]
+__all__ = [
+    "LEDGER_SCHEMA",
+    "LedgerRow",
+    "commit",
+    "commit_table",
+    "new_batch_id",
+    "new_ingest_ids",
+    "new_version",
+]
 
-_REJECT = pa.struct(
-    [("byte_offset", pa.int64()), ("reason", pa.string()), ("text", pa.string())]
-)
+_REJECT = pa.struct([("byte_offset", pa.int64()), ("reason", pa.string()), ("text", pa.string())])
 
 LEDGER_SCHEMA = pa.schema(
     [
@@ -119,7 +125,7 @@ def new_ingest_ids(count: int) -> range:
 
 
 def new_version(latest: int) -> int:
-    """A version above ``latest``, the highest in the ledger, whatever this machine's clock says."""
+    """A version above ``latest``, the highest in the ledger, whatever the clock here says."""
     return max(time.time_ns() // 1000, latest + 1)
 
 

@@ -116,7 +116,7 @@ def _marker_for(lake: LakePath) -> dict[str, Any]:
 
 def _write_marker(lake: LakePath, marker: dict[str, Any]) -> None:
     text = json.dumps(marker, indent=1) + "\n"
-    put_file(lake, _MARKER, lambda path: Path(path).write_text(text, encoding="utf-8") and None)
+    put_file(lake, _MARKER, lambda path: Path(path).write_text(text, encoding="utf-8"))
 
 
 def _write_database(lake: LakePath, path: str) -> None:

@@ -24,7 +24,7 @@ PARTIAL = ".partial"
 
 @contextmanager
 def storage_errors(doing: str) -> Iterator[None]:
-    """Turn errors of the disk, of fsspec and of DuckDB's input and output into ``StorageError``."""
+    """Turn errors of the disk, of fsspec and of DuckDB's input and output into ours."""
     import duckdb
 
     try:
@@ -33,7 +33,9 @@ def storage_errors(doing: str) -> Iterator[None]:
         raise storage_error(error, doing) from error
 
 
-def lake_path(lake: str | os.PathLike[str], options: Mapping[str, object] | None = None) -> LakePath:
+def lake_path(
+    lake: str | os.PathLike[str], options: Mapping[str, object] | None = None
+) -> LakePath:
     """The place that a path or URL names."""
     import fsspec
 
@@ -44,7 +46,7 @@ def lake_path(lake: str | os.PathLike[str], options: Mapping[str, object] | None
     return LakePath(fs, root.rstrip("/") or root)
 
 
-def put_file(lake: LakePath, relative: str, write: Callable[[str], None]) -> int:
+def put_file(lake: LakePath, relative: str, write: Callable[[str], object]) -> int:
     """Let ``write(path)`` make a local file and put it at ``relative``; returns its size in bytes.
 
     Raises ``StorageError`` and leaves nothing visible where the disk or the store refuses.

@@ -109,7 +109,9 @@ def test_tables_documents_every_view_and_column(tracelake: Run, trace: Path) -> 
     tracelake("ingest", "job", "--lake", "lake")
     process = tracelake("tables", "--lake", "lake", "--format", "ndjson")
     rows = [json.loads(line) for line in process.stdout.splitlines()]
-    assert {"events", "metrics", "sources", "runs", "rejects", "utc(ns)"} <= {r["name"] for r in rows}
+    assert {"events", "metrics", "sources", "runs", "rejects", "utc(ns)"} <= {
+        r["name"] for r in rows
+    }
     assert [row for row in rows if not row["comment"]] == []
 
 
@@ -200,8 +202,12 @@ def test_an_unreadable_file_never_stops_the_others(environment: dict[str, str]) 
         bad.chmod(0)
         folder.chmod(0o777)
         process = subprocess.run(
-            [sys.executable, "-c", AS_ANOTHER_USER], env=environment, cwd=folder,
-            capture_output=True, text=True, check=False,
+            [sys.executable, "-c", AS_ANOTHER_USER],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert process.returncode == 3, process.stderr
         last = process.stderr.strip().splitlines()[-1]
@@ -240,7 +246,9 @@ def test_disk_full_leaves_nothing_half_visible(
     assert "cannot write to the lake" in process.stderr.strip().splitlines()[-1]
     assert "Traceback" not in process.stderr
     assert tracelake("verify", "--lake", "lake").returncode == 0
-    count = tracelake("sql", "SELECT count(*) AS n FROM events", "--lake", "lake", "--format", "csv")
+    count = tracelake(
+        "sql", "SELECT count(*) AS n FROM events", "--lake", "lake", "--format", "csv"
+    )
     assert count.stdout == "n\n1\n"
     leftovers = [p for p in (tmp_path / "lake").rglob("*") if ".partial" in p.name]
     assert leftovers == []

@@ -43,8 +43,14 @@ def write_job(folder: Path, files: int = 40, events: int = 500) -> None:
         system = folder / "system/incremental/2020080522"
         system.mkdir(parents=True, exist_ok=True)
         samples = (
-            {"Type": "cpu", "Name": "cpu0", "Dimension": "CPUUtilization", "Value": value,
-             "NodeId": node, "Timestamp": start + value / 10}
+            {
+                "Type": "cpu",
+                "Name": "cpu0",
+                "Dimension": "CPUUtilization",
+                "Value": value,
+                "NodeId": node,
+                "Timestamp": start + value / 10,
+            }
             for value in range(50)
         )
         text = "".join(json.dumps(sample) + "\n" for sample in samples)
@@ -77,7 +83,9 @@ def clean(job: Path, tmp_path: Path) -> list[Any]:
 def start(environment: dict[str, str]) -> Callable[..., subprocess.Popen[bytes]]:
     def run(*arguments: object) -> subprocess.Popen[bytes]:
         # Small batches: many commits for a kill to fall between.
-        code = "import pipeline.ingestion as i, pipeline.cli; i._BATCH_FILES = 5; pipeline.cli.main()"
+        code = (
+            "import pipeline.ingestion as i, pipeline.cli; i._BATCH_FILES = 5; pipeline.cli.main()"
+        )
         command = [sys.executable, "-c", code, *map(str, arguments)]
         return subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -140,7 +148,9 @@ def test_two_ingests_at_once(
     assert content(lake) == clean
 
 
-def test_workers_give_the_same_lake(job: Path, clean: list[Any], tmp_path: Path, start: Any) -> None:
+def test_workers_give_the_same_lake(
+    job: Path, clean: list[Any], tmp_path: Path, start: Any
+) -> None:
     process = start("ingest", job, "--lake", tmp_path / "lake", "--workers", "2")
     assert process.wait() == 0
     assert content(tmp_path / "lake") == clean
@@ -156,7 +166,9 @@ def test_a_file_that_grew_shows_its_new_content_once(tmp_path: Path) -> None:
     assert (report.files, report.unchanged) == (1, 0)
     with pipeline.Store.open(lake) as store:
         assert store.sql("SELECT ts_ns FROM events ORDER BY ts_ns")["ts_ns"].to_list() == [
-            1000, 2000, 3000
+            1000,
+            2000,
+            3000,
         ]
         assert verify(store) == []
     report = pipeline.ingest(trace, lake)
@@ -197,14 +209,18 @@ print(sorted(seen))
 
 
 def test_queries_during_ingest_compaction_and_delete(
-    job: Path, tmp_path: Path, environment: dict[str, str],
+    job: Path,
+    tmp_path: Path,
+    environment: dict[str, str],
     start: Callable[..., subprocess.Popen[bytes]],
 ) -> None:
     lake, stop = tmp_path / "lake", tmp_path / "stop"
     pipeline.ingest(job / "system", lake, run="other")
     reader = subprocess.Popen(
         [sys.executable, "-c", READER, str(lake), str(stop)],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     for arguments in (
         ("ingest", job / "framework", "--lake", lake, "--run", "job"),
@@ -225,7 +241,9 @@ def test_queries_during_ingest_compaction_and_delete(
     assert seen[-1] == 40 * 500
 
 
-def test_compaction_keeps_every_row(job: Path, clean: list[Any], tmp_path: Path, start: Any) -> None:
+def test_compaction_keeps_every_row(
+    job: Path, clean: list[Any], tmp_path: Path, start: Any
+) -> None:
     lake = tmp_path / "lake"
     assert start("ingest", job, "--lake", lake).wait() == 0
     before = list(lake.glob("events/run=job/*/*/*.parquet"))
@@ -299,12 +317,13 @@ def test_the_database_beside_the_lake_works_from_anywhere(
         "print(c.execute('SELECT count(*) FROM events').fetchall()[0][0])"
     )
     alone = {key: value for key, value in environment.items() if key != "PYTHONPATH"}
+
     def count(place: Path) -> str:
         command = [sys.executable, "-c", ask, str(place / "lake.duckdb")]
         return subprocess.check_output(command, cwd="/", env=alone, text=True).strip()
 
     assert count(lake) == "20000"
     moved = tmp_path / "moved"
-    os.rename(lake, moved)
+    lake.rename(moved)
     pipeline.ingest(job, moved)
     assert count(moved) == "20000"

@@ -54,7 +54,9 @@ def test_a_cut_file_gives_what_is_before_the_cut(tmp_path: Path, kind: str) -> N
     assert truncated
     assert 0 <= events <= 5000
     with pipeline.Store.open(tmp_path / "lake") as store:
-        assert "the compressed data ends too early" in store.sql("SELECT repairs FROM sources").item()
+        assert (
+            "the compressed data ends too early" in store.sql("SELECT repairs FROM sources").item()
+        )
 
 
 def test_a_zipped_trace_is_known_by_its_bytes(tmp_path: Path) -> None:

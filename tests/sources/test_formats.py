@@ -24,27 +24,51 @@ def write(path: Path, content: Any) -> Path:
 
 def test_composer_units_are_put_right(tmp_path: Path) -> None:
     def counter(name: str, series: str, value: float) -> dict[str, Any]:
-        return {"ph": "C", "name": name, "cat": "", "ts": 1_600_000_000_000_000, "pid": 3,
-                "tid": 9, "args": {series: value}}
+        return {
+            "ph": "C",
+            "name": name,
+            "cat": "",
+            "ts": 1_600_000_000_000_000,
+            "pid": 3,
+            "tid": 9,
+            "args": {series: value},
+        }
 
-    clock = {"ph": "M", "name": "clock_sync_timestamp_us", "ts": 1_600_000_000_000_000, "pid": 3,
-             "tid": 9, "args": {"value": 1_600_000_000_000_000}}
-    batch = {"name": "event/batch", "cat": "", "ts": 1_600_000_000_000_001, "pid": 3, "tid": 9,
-             "args": {"epoch": 0, "batch": 41}}
-    write(tmp_path / "job" / "rank3.json", [
-        clock,
-        counter("cpu", "cpu_percent", 12.5),
-        counter("memory/virtual", "used_gb", 2.0),          # bytes / 2^9: 1024 bytes
-        counter("memory/swap", "free_gb", 0.5),             # 256 bytes
-        counter("disk/sda/read_count", "field_name", 7),
-        counter("disk/nvme0n1/write_bytes", "field_name", 4096),
-        counter("network/eth0/kb_sent", "kb_sent", 100.0),  # bytes / 2^3: 800 bytes
-        counter("memory/cuda/alloc_mem", "alloc_mem", 5),
-        {**batch, "ph": "B"},
-        {**batch, "ph": "E", "ts": 1_600_000_000_000_009},
-    ])
+    clock = {
+        "ph": "M",
+        "name": "clock_sync_timestamp_us",
+        "ts": 1_600_000_000_000_000,
+        "pid": 3,
+        "tid": 9,
+        "args": {"value": 1_600_000_000_000_000},
+    }
+    batch = {
+        "name": "event/batch",
+        "cat": "",
+        "ts": 1_600_000_000_000_001,
+        "pid": 3,
+        "tid": 9,
+        "args": {"epoch": 0, "batch": 41},
+    }
+    write(
+        tmp_path / "job" / "rank3.json",
+        [
+            clock,
+            counter("cpu", "cpu_percent", 12.5),
+            counter("memory/virtual", "used_gb", 2.0),  # bytes / 2^9: 1024 bytes
+            counter("memory/swap", "free_gb", 0.5),  # 256 bytes
+            counter("disk/sda/read_count", "field_name", 7),
+            counter("disk/nvme0n1/write_bytes", "field_name", 4096),
+            counter("network/eth0/kb_sent", "kb_sent", 100.0),  # bytes / 2^3: 800 bytes
+            counter("memory/cuda/alloc_mem", "alloc_mem", 5),
+            {**batch, "ph": "B"},
+            {**batch, "ph": "E", "ts": 1_600_000_000_000_009},
+        ],
+    )
     pipeline.ingest(tmp_path / "job", tmp_path / "lake")
-    got = rows(tmp_path, "SELECT resource, device, metric, value, unit, rank FROM metrics ORDER BY seq")
+    got = rows(
+        tmp_path, "SELECT resource, device, metric, value, unit, rank FROM metrics ORDER BY seq"
+    )
     assert got == [
         ("cpu", "cpu", "cpu_percent", 12.5, "percent", 3),
         ("memory", "virtual", "used_bytes", 1024.0, "bytes", 3),
@@ -71,16 +95,31 @@ def test_composer_merged_trace_beside_its_parts_is_skipped(tmp_path: Path) -> No
 def test_smdebug_bases_are_those_of_each_file(tmp_path: Path) -> None:
     folder = tmp_path / "job/profiler-output/framework/pevents/2020080522"
     for number, base in enumerate((1_596_668_220_000_000, 1_596_668_280_000_000)):
-        write(folder / f"159666830000000{number}_77-algo-{number + 1}_pythontimeline.json", [
-            {"ph": "M", "name": "process_name", "pid": 0,
-             "args": {"start_time_since_epoch_in_micros": base}},
-            {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "Forward"}},
-            {"ph": "X", "name": "conv", "pid": 1, "ts": 5, "dur": 2,
-             "args": {"pid": 77, "step_num": "12"}},
-        ])
+        write(
+            folder / f"159666830000000{number}_77-algo-{number + 1}_pythontimeline.json",
+            [
+                {
+                    "ph": "M",
+                    "name": "process_name",
+                    "pid": 0,
+                    "args": {"start_time_since_epoch_in_micros": base},
+                },
+                {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "Forward"}},
+                {
+                    "ph": "X",
+                    "name": "conv",
+                    "pid": 1,
+                    "ts": 5,
+                    "dur": 2,
+                    "args": {"pid": 77, "step_num": "12"},
+                },
+            ],
+        )
     report = pipeline.ingest(tmp_path / "job", tmp_path / "lake")
     assert report.runs == ("job",)
-    assert rows(tmp_path, "SELECT node, ts_ns, process_name, step, hour FROM events ORDER BY ts_ns") == [
+    assert rows(
+        tmp_path, "SELECT node, ts_ns, process_name, step, hour FROM events ORDER BY ts_ns"
+    ) == [
         ("algo-1", 1_596_668_220_000_005_000, "Forward", 12, "2020-08-05T22"),
         ("algo-2", 1_596_668_280_000_005_000, "Forward", 12, "2020-08-05T22"),
     ]
@@ -101,20 +140,48 @@ def test_an_open_file_is_read_only_when_its_job_has_ended(tmp_path: Path) -> Non
 
 
 def test_kineto_rank_host_base_and_steps(tmp_path: Path) -> None:
-    write(tmp_path / "x.json", {
-        "schemaVersion": 1, "distributedInfo": {"rank": 5}, "host_name": "trainer-7",
-        "traceEvents": [
-            {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#12", "pid": 1, "tid": 1,
-             "ts": 10.5, "dur": 1.25},
-            {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 11.001,
-             "dur": 0.5, "args": {"device": 0, "stream": 7, "correlation": 99,
-                                  "External id": 4, "bytes": 512}},
-        ],
-        "baseTimeNanoseconds": 1_700_000_000_000_000_000,
-    })
+    write(
+        tmp_path / "x.json",
+        {
+            "schemaVersion": 1,
+            "distributedInfo": {"rank": 5},
+            "host_name": "trainer-7",
+            "traceEvents": [
+                {
+                    "ph": "X",
+                    "cat": "user_annotation",
+                    "name": "ProfilerStep#12",
+                    "pid": 1,
+                    "tid": 1,
+                    "ts": 10.5,
+                    "dur": 1.25,
+                },
+                {
+                    "ph": "X",
+                    "cat": "kernel",
+                    "name": "gemm",
+                    "pid": 0,
+                    "tid": 7,
+                    "ts": 11.001,
+                    "dur": 0.5,
+                    "args": {
+                        "device": 0,
+                        "stream": 7,
+                        "correlation": 99,
+                        "External id": 4,
+                        "bytes": 512,
+                    },
+                },
+            ],
+            "baseTimeNanoseconds": 1_700_000_000_000_000_000,
+        },
+    )
     pipeline.ingest(tmp_path / "x.json", tmp_path / "lake")
-    got = rows(tmp_path, "SELECT run, node, rank, step, ts_ns, dur_ns, device, stream, correlation,"
-                         " external_id, bytes FROM events ORDER BY ts_ns")
+    got = rows(
+        tmp_path,
+        "SELECT run, node, rank, step, ts_ns, dur_ns, device, stream, correlation,"
+        " external_id, bytes FROM events ORDER BY ts_ns",
+    )
     assert got == [
         ("x", "trainer-7", 5, 12, 1_700_000_000_000_010_500, 1250, None, None, None, None, None),
         ("x", "trainer-7", 5, None, 1_700_000_000_000_011_001, 500, 0, 7, 99, 4, 512),
@@ -123,7 +190,12 @@ def test_kineto_rank_host_base_and_steps(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "rank"),
-    [("rank-3.json", 3), ("trace_rank12_of_16.json", 12), ("rank_0.json", 0), ("frank.json", None)],
+    [
+        ("rank-3.json", 3),
+        ("trace_rank12_of_16.json", 12),
+        ("rank_0.json", 0),
+        ("frank.json", None),
+    ],
 )
 def test_rank_in_a_file_name(tmp_path: Path, name: str, rank: int | None) -> None:
     write(tmp_path / name, [{"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1}])
@@ -132,23 +204,35 @@ def test_rank_in_a_file_name(tmp_path: Path, name: str, rank: int | None) -> Non
 
 
 def test_each_folder_with_framework_or_system_is_a_run(tmp_path: Path) -> None:
-    sample = json.dumps({"Type": "gpu", "Name": "gpu0", "Dimension": "GPUUtilization",
-                         "Value": 50, "NodeId": "algo-1", "Timestamp": 1596668220.25})
+    sample = json.dumps(
+        {
+            "Type": "gpu",
+            "Name": "gpu0",
+            "Dimension": "GPUUtilization",
+            "Value": 50,
+            "NodeId": "algo-1",
+            "Timestamp": 1596668220.25,
+        }
+    )
     for job in ("a", "b/profiler-output"):
         write(tmp_path / "jobs" / job / "system/incremental/1596668220.algo-1.json", sample)
     write(tmp_path / "jobs/loose.json", '[{"ph":"X","name":"a","ts":1,"dur":1,"pid":1}]')
     pipeline.ingest(tmp_path / "jobs", tmp_path / "lake")
     assert rows(tmp_path, "SELECT DISTINCT run, format FROM sources ORDER BY 1") == [
-        ("a", "system"), ("b", "system"), ("jobs", "chrome")
+        ("a", "system"),
+        ("b", "system"),
+        ("jobs", "chrome"),
     ]
-    assert rows(tmp_path, "SELECT DISTINCT ts_ns, resource, device, metric, value, unit FROM metrics") == [
-        (1_596_668_220_250_000_000, "gpu", "gpu0", "GPUUtilization", 50.0, "percent")
-    ]
+    assert rows(
+        tmp_path, "SELECT DISTINCT ts_ns, resource, device, metric, value, unit FROM metrics"
+    ) == [(1_596_668_220_250_000_000, "gpu", "gpu0", "GPUUtilization", 50.0, "percent")]
 
 
 def test_numbers_in_args_keep_all_their_digits(tmp_path: Path) -> None:
-    event = ('{"ph":"X","name":"a","ts":1,"dur":1,"pid":1,'
-             '"args":{"t": 1750244461563845.123, "z": 1.10, "u": 18446744073709551615}}')
+    event = (
+        '{"ph":"X","name":"a","ts":1,"dur":1,"pid":1,'
+        '"args":{"t": 1750244461563845.123, "z": 1.10, "u": 18446744073709551615}}'
+    )
     write(tmp_path / "t.json", f"[{event}]")
     pipeline.ingest(tmp_path / "t.json", tmp_path / "lake")
     assert rows(tmp_path, "SELECT args::VARCHAR FROM events") == [

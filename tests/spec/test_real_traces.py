@@ -13,9 +13,19 @@ import pipeline
 from pipeline.store.verify import verify
 
 KINETO = [
-    "a100_rank0_of_16", "a100_rank3_of_8", "a100_simple_add", "cpu_only", "h100_bert_small",
-    "h100_owlv2", "mi250_rocm", "mtia_rank0", "v100_fractional_us", "v100_rank1_of_2",
-    "vllm_cuda_graph", "world128/rank-0", "world128/rank-1",
+    "a100_rank0_of_16",
+    "a100_rank3_of_8",
+    "a100_simple_add",
+    "cpu_only",
+    "h100_bert_small",
+    "h100_owlv2",
+    "mi250_rocm",
+    "mtia_rank0",
+    "v100_fractional_us",
+    "v100_rank1_of_2",
+    "vllm_cuda_graph",
+    "world128/rank-0",
+    "world128/rank-1",
 ]
 
 
@@ -34,7 +44,9 @@ def test_kineto_counts(traces: pipeline.Store, shared: Path, name: str) -> None:
     phases: dict[str, int] = {}
     for event in events:
         phases[event["ph"]] = phases.get(event["ph"], 0) + 1
-    query = "SELECT unnest(map_entries(events_by_phase), recursive := true) FROM sources WHERE uri = ?"
+    query = (
+        "SELECT unnest(map_entries(events_by_phase), recursive := true) FROM sources WHERE uri = ?"
+    )
     assert dict(traces.sql(query, [str(path)]).rows()) == phases
     assert row["events_read"] == len(events)
     assert row["metadata_events"] == phases.get("M", 0)

@@ -39,9 +39,7 @@ def golden(shared: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def store(
-    shared: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[pipeline.Store]:
+def store(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pipeline.Store]:
     folder = tmp_path_factory.mktemp("jobs")
     job = folder / "synthetic_job"
     make = [sys.executable, str(shared / "tools" / "make_job.py"), str(job)]
@@ -95,6 +93,10 @@ def test_system_events(store: pipeline.Store, golden: dict[str, Any], job: str) 
             AND ts_ns BETWEEN $start::BIGINT * 1000000000 AND $until::BIGINT * 1000000000
     """
     for want in golden[job]["system_events"]:
-        bounds = {"run": job, "type": want["type"], "start": want["start_s"],
-                  "until": want["end_s"]}
+        bounds = {
+            "run": job,
+            "type": want["type"],
+            "start": want["start_s"],
+            "until": want["end_s"],
+        }
         assert store.sql(query, bounds).rows() == [(want["count"], round(want["sum_value"], 2))]

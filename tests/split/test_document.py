@@ -37,7 +37,10 @@ def read_all(document: bytes, block_size: int = 512) -> tuple[list[dict[str, Any
         ).fetchall()
     return [
         {
-            "name": name, "cat": cat, "ts": ts // 1000, "dur": dur // 1000,
+            "name": name,
+            "cat": cat,
+            "ts": ts // 1000,
+            "dur": dur // 1000,
             "args": None if args is None else json.loads(args),
         }
         for name, cat, ts, dur, args in rows

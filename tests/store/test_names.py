@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -71,9 +72,8 @@ def test_names_that_are_cut_to_a_folder_stay_apart() -> None:
 def test_file_name_that_is_no_utf8(tmp_path: Path) -> None:
     folder = tmp_path / "job"
     folder.mkdir()
-    bad = bytes(folder) + b"/caf\xff.json"
-    with open(bad, "wb") as file:
-        file.write(b'[{"ph":"X","name":"a","ts":1,"dur":1,"pid":1,"tid":1}]')
+    bad = folder / os.fsdecode(b"caf\xff.json")
+    bad.write_bytes(b'[{"ph":"X","name":"a","ts":1,"dur":1,"pid":1,"tid":1}]')
     report = pipeline.ingest(folder, tmp_path / "lake")
     assert (report.files, report.failed) == (1, ())
     with pipeline.Store.open(tmp_path / "lake") as store:

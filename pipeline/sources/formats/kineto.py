@@ -10,7 +10,9 @@ from pipeline.sources.formats.base import Format, Identity, rank_in_name
 
 __all__ = ["FORMAT"]
 
-_KEYS = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:')
+_KEYS = re.compile(
+    rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:'
+)
 _CATEGORIES = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|user_annotation|cuda_runtime|kernel|python_function|gpu_memcpy)"'
 )
