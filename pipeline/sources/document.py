@@ -59,7 +59,7 @@ class Document:
     def __init__(self, fs: Any, path: str, member: str | None = None) -> None:
         self._file: IO[bytes] = fs.open(path, "rb")
         self._archive: zipfile.ZipFile | None = None
-        self._pending = self._file.read(_CHUNK)
+        self._pending: bytes = self._file.read(_CHUNK)
         if member is not None or self._pending.startswith(_ZIP):
             self._archive = zipfile.ZipFile(self._file)
             self._file = self._archive.open(member or self._archive.namelist()[0])
@@ -81,8 +81,7 @@ class Document:
             if self._pending:
                 data, self._pending = self._pending, b""
                 return data
-            read: bytes = self._file.read(size)
-            return read
+            return self._file.read(size)
         while self.damage is None:
             data = self._pending or self._file.read(_CHUNK)
             self._pending = b""
