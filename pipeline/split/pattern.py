@@ -93,6 +93,8 @@ def learn(window: bytes, scan: Scan) -> Pattern | None:
 
 def _find(data: NDArray[np.uint8], literal: bytes, anchor: int) -> NDArray[np.int64]:
     """Where ``literal`` stands in ``data``, found by its byte at ``anchor``, a rare one."""
+    if len(data) < len(literal):
+        return np.zeros(0, np.int64)
     at = np.flatnonzero(data == literal[anchor]) - anchor
     at = at[(at >= 0) & (at + len(literal) <= len(data))]
     width = min(8, 1 << (len(literal).bit_length() - 1))

@@ -110,8 +110,7 @@ def test_kill_at_any_moment_then_ingest_again(
             process.wait(timeout=rng.uniform(0.2, 0.9) * whole)
         except subprocess.TimeoutExpired:
             process.kill()
-            assert process.wait() == -signal.SIGKILL
-            kills += 1
+            kills += process.wait() == -signal.SIGKILL  # unless it ended in that very moment
         if (lake / "tracelake.json").exists():
             with pipeline.Store.open(lake) as store:
                 assert verify(store) == []
