@@ -8,6 +8,7 @@ once, and the writer takes the finished rows from it. It is in memory and spills
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,12 +27,16 @@ __all__ = ["Account", "FileSlot", "Partition", "Workspace"]
 
 _FLUSH_BYTES = 8 << 20
 _KEEP_REJECTS = 100
-_BLOCKS_AT_ONCE = 6
+_BLOCKS_AT_ONCE = 8
+_SEGMENT_EVENTS = 750_000
 
 
 @dataclass(frozen=True)
 class FileSlot:
-    """A file's place in a batch: its number, its id in the lake and where its rows go."""
+    """A file's place in a batch: its number, its id in the lake and where its rows go.
+
+    ``events`` is how many events were found in it.
+    """
 
     file_no: int
     ingest_id: int
@@ -40,16 +45,20 @@ class FileSlot:
     format: str
     rank: int | None
     base_ns: int | None
+    events: int
 
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition that rows of the batch fall into; ``hour_no`` counts hours since the epoch."""
+    """A file that rows of the batch go to: its partition, where ``hour_no`` counts hours since
+    the epoch, and the segment of the batch whose rows it takes.
+    """
 
     run_key: str
     node_key: str
     clock: str
     hour_no: int | None
+    segment: int
     has_events: bool
     has_metrics: bool
 
@@ -106,9 +115,12 @@ class Workspace:
                 "threads": threads,
                 "temp_directory": spill_folder,
                 "preserve_insertion_order": False,
+                # Nothing here outlives the batch; a checkpoint would only copy all of it.
+                "checkpoint_threshold": "1TB",
             }
         )
         self.rejects: dict[int, list[Reject]] = {}
+        self._places = [0]  # the place in the batch that each file begins at, and the end
         self._pending = {True: _Pending(), False: _Pending()}  # by whether they are samples
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="split")
         run_sql(self.connection, "normalize/tables")
@@ -162,7 +174,7 @@ class Workspace:
         batches = [_of_file(batch, file_no) for block in blocks for batch in block.batches]
         if not batches:
             return None
-        # Rolled back rather than deleted: rows that were deleted slow down every later insert.
+        # A transaction, so that nothing of a wrong cut stays.
         self.connection.begin()
         self._insert(batches, True, is_samples)
         (bad,) = self.connection.execute(
@@ -250,10 +262,21 @@ class Workspace:
         self._flush(False)
         self._flush(True)
         for f in files:
+            place = self._places[-1]
             self.connection.execute(
-                "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
-                [f.file_no, f.ingest_id, f.run_key, f.node_key, f.format, f.rank, f.base_ns],
+                "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+                [
+                    f.file_no,
+                    f.ingest_id,
+                    f.run_key,
+                    f.node_key,
+                    f.format,
+                    f.rank,
+                    f.base_ns,
+                    place,
+                ],
             )
+            self._places.append(place + f.events)
         run_sql(self.connection, "normalize/clock_base")
         run_sql(self.connection, "normalize/pairs")
         while self._ends_left():
@@ -268,15 +291,22 @@ class Workspace:
         return bool(self.connection.execute(query).fetchall()[0][0])
 
     def partitions(self) -> list[Partition]:
-        """The partitions that the rows of the batch fall into, in order."""
-        rows = run_sql(self.connection, "normalize/partitions").fetchall()
+        """The files that the rows of the batch go to, in order."""
+        parameters = {"segment_events": _SEGMENT_EVENTS}
+        rows = run_sql(self.connection, "normalize/partitions", parameters).fetchall()
         return [Partition(*row) for row in rows]
 
     def copy_rows(self, table: str, partition: Partition, path: str) -> None:
-        """Write the rows of one partition of ``events`` or ``metrics`` to a Parquet file."""
-        hour = 3_600_000_000_000
-        lowest, highest = -(2**63), 2**63 - 1
-        first = lowest if partition.hour_no is None else partition.hour_no * hour
+        """Write one file of ``events`` or ``metrics`` as Parquet."""
+        first = lowest = -(2**63)
+        until = highest = 2**63 - 1
+        if partition.hour_no is not None:
+            first, until = (hour * 3_600_000_000_000 for hour in _bounds(partition.hour_no))
+        place, until_place = (n * _SEGMENT_EVENTS for n in _bounds(partition.segment))
+        starts = self._places[:-1]
+        first_file = max(bisect_right(starts, place) - 1, 0)
+        last_file = max(bisect_left(starts, until_place) - 1, first_file)
+        alone = first_file == last_file and starts
         query = sql_text("normalize/events" if table == "events" else "normalize/metric_rows")
         self.connection.execute(
             f"COPY ({query}) TO $path (FORMAT parquet, COMPRESSION zstd)",
@@ -286,9 +316,20 @@ class Workspace:
                 "node_key": partition.node_key,
                 "clock": partition.clock,
                 "from_ns": max(first, lowest),
-                "until_ns": highest if partition.hour_no is None else min(first + hour, highest),
+                "until_ns": min(until, highest),
+                "first_place": place,
+                "until_place": until_place,
+                "first_file": first_file,
+                "last_file": last_file,
+                "first_seq": place - starts[first_file] if alone else 0,
+                "until_seq": until_place - starts[first_file] if alone else highest,
             },
         )
+
+
+def _bounds(number: int) -> tuple[int, int]:
+    """A number and the next: the bounds, half open, of the hour or segment of that number."""
+    return number, number + 1
 
 
 def _next_blocks(splitter: DocumentSplitter) -> list[Block]:

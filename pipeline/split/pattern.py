@@ -12,6 +12,7 @@ were valid; if not, the exact scanner does that stretch again.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,18 +27,18 @@ __all__ = ["Pattern", "cut", "learn"]
 _SAMPLE = 64
 _LONGEST = 64
 _WHITE = b" \t\r\n"
+_GAP = re.compile(rb"\}([ \t\r\n,]*)\Z")
+_MOST_UNUSUAL = 64
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The literals of a document: between two events, and from the comma to the value of args.
-
-    ``separator`` begins with the ``}`` of one event; its byte at ``next_start`` is the ``{`` of
-    the next. ``args`` is None where events carry none.
+    """The literals of a document: between two events, at the start of an event, and from the
+    comma to the value of ``args`` (None where events carry none).
     """
 
-    separator: bytes
-    next_start: int
+    gap: bytes
+    opening: bytes
     args: bytes | None
 
 
@@ -64,8 +65,8 @@ def learn(window: bytes, scan: Scan) -> Pattern | None:
     gap = gaps.pop()
     opening = _common([window[start : start + _LONGEST] for start in starts])
     # Indentation tells an event from an object inside it; in compact documents the first key does.
-    indent = len(opening) - len(opening[1:].lstrip(_WHITE))
-    if b"\n" in gap + opening[:indent]:
+    indent = len(opening) - len(opening[1:].lstrip(_WHITE)) + 1
+    if b"\n" in opening[:indent]:
         opening = opening[:indent]
     else:
         opening = opening[: opening.find(b":") + 1] or opening[:1]
@@ -88,7 +89,22 @@ def learn(window: bytes, scan: Scan) -> Pattern | None:
         leads.add(window[comma : value + 1])
     if len(leads) > 1 or any(len(lead) > _LONGEST for lead in leads):
         return None
-    return Pattern(separator, 1 + len(gap), leads.pop() if leads else None)
+    return Pattern(gap, opening, leads.pop() if leads else None)
+
+
+def _stands_at(
+    data: NDArray[np.uint8], at: NDArray[np.int64], literal: bytes
+) -> NDArray[np.bool_]:
+    """Whether ``literal`` stands at each position; none of them reaches over the end."""
+    if not len(at):
+        return np.zeros(0, np.bool_)
+    width = min(8, 1 << (len(literal).bit_length() - 1))
+    # All overlapping words of the data, so that one comparison covers up to eight bytes.
+    words = np.ndarray(len(data) - width + 1, f"<u{width}", data, strides=(1,))
+    found = np.ones(len(at), np.bool_)
+    for offset in {*range(0, len(literal) - width, width), len(literal) - width}:
+        found &= words[at + offset] == np.frombuffer(literal, f"<u{width}", 1, offset)[0]
+    return found
 
 
 def _find(data: NDArray[np.uint8], literal: bytes, anchor: int) -> NDArray[np.int64]:
@@ -97,13 +113,31 @@ def _find(data: NDArray[np.uint8], literal: bytes, anchor: int) -> NDArray[np.in
         return np.zeros(0, np.int64)
     at = np.flatnonzero(data == literal[anchor]) - anchor
     at = at[(at >= 0) & (at + len(literal) <= len(data))]
-    width = min(8, 1 << (len(literal).bit_length() - 1))
-    # All overlapping words of the data, so that one comparison covers up to eight bytes.
-    words = np.ndarray(len(data) - width + 1, f"<u{width}", data, strides=(1,))
-    for offset in {*range(0, len(literal) - width, width), len(literal) - width}:
-        word = np.frombuffer(literal, f"<u{width}", 1, offset)[0]
-        at = at[words[at + offset] == word]
-    return at
+    return at[_stands_at(data, at, literal)]
+
+
+def _boundaries(
+    block: bytes, data: NDArray[np.uint8], pattern: Pattern
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Where events begin, and where the event before each of them ends.
+
+    A gap may differ from the usual one here and there, as where two writers' output was joined.
+    """
+    starts = _find(data, pattern.opening, 0)
+    before = b"}" + pattern.gap
+    ends = starts - len(pattern.gap)
+    usual = ends > 0
+    usual[usual] = _stands_at(data, ends[usual] - 1, before)
+    unusual = np.flatnonzero(~usual)
+    if len(unusual) > _MOST_UNUSUAL:
+        return None
+    keep = np.ones(len(starts), np.bool_)
+    for index in unusual.tolist():
+        start = int(starts[index])
+        gap = _GAP.search(block, max(0, start - _LONGEST), start)
+        keep[index] = gap is not None
+        ends[index] = gap.start(1) if gap else 0
+    return starts[keep], ends[keep]
 
 
 def cut(block: bytes, pattern: Pattern, seq: int, base: int) -> tuple[pa.RecordBatch, int] | None:
@@ -114,10 +148,14 @@ def cut(block: bytes, pattern: Pattern, seq: int, base: int) -> tuple[pa.RecordB
     """
     data = np.frombuffer(bytearray(block), np.uint8)
     first = block.find(b"{")
-    ends = _find(data, pattern.separator, 0) + 1
-    if first < 0 or not len(ends) or block[:first].strip(_WHITE + b","):
+    found = _boundaries(block, data, pattern)
+    if first < 0 or found is None or block[:first].strip(_WHITE + b","):
         return None
-    starts = np.concatenate([[first], ends[:-1] + (pattern.next_start - 1)])
+    following, ends = found
+    following, ends = following[following > first], ends[following > first]
+    if not len(ends):
+        return None
+    starts = np.concatenate([[first], following[:-1]])
     consumed = int(ends[-1])
     head_ends = ends.copy()
     args_starts = np.zeros(len(starts), np.int64)

@@ -166,7 +166,8 @@ def _files(lake: LakePath, table: str, now: float) -> Iterator[tuple[str, str, f
     for path, info in lake.fs.find(lake.path(table), detail=True).items():
         name = path.rsplit("/", 1)[-1]
         if name != "_empty.parquet":
-            yield path, name.lstrip(".").split(".")[0], now - _changed(info)
+            batch_id = name.lstrip(".").split(".")[0].partition("_")[0]
+            yield path, batch_id, now - _changed(info)
 
 
 def _changed(info: dict[str, Any]) -> float:

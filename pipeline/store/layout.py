@@ -3,8 +3,8 @@
     LAKE/tracelake.json                                     marks a lake, holds its version
     LAKE/lake.duckdb                                        the views, on a local disk
     LAKE/sources/<batch>.parquet                            the ledger
-    LAKE/events/run=<key>/node=<key>/hour=<hour>/<batch>.parquet
-    LAKE/metrics/run=<key>/node=<key>/hour=<hour>/<batch>.parquet
+    LAKE/events/run=<key>/node=<key>/hour=<hour>/<batch>_<segment>.parquet
+    LAKE/metrics/run=<key>/node=<key>/hour=<hour>/<batch>_<segment>.parquet
 
 A key is the name itself, so that tools which read Hive partitions see it as it is; only a name
 that is too long for a folder is cut and ends in a digest. The ledger has every name whole.

@@ -90,7 +90,7 @@ def _create(lake: LakePath) -> None:
 
     from pipeline.normalize import Partition, Workspace
 
-    nothing = Partition("~", "~", "trace", None, True, True)
+    nothing = Partition("~", "~", "trace", None, 0, True, True)
     with (
         tempfile.TemporaryDirectory(prefix="tracelake-") as spill,
         Workspace("100MB", 1, spill) as workspace,

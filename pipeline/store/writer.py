@@ -1,4 +1,4 @@
-"""Writes the rows of a batch as Parquet files, one a partition, sorted by time."""
+"""Writes the rows of a batch as Parquet files, sorted by time, one or more a partition."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def _write(
     )
     return put_file(
         lake,
-        f"{folder}/{batch_id}.parquet",
+        f"{folder}/{batch_id}_{partition.segment}.parquet",
         lambda path: workspace.copy_rows(table, partition, path),
     )

@@ -1,5 +1,8 @@
--- The rows of the events table of one partition, sorted. $run_key, $node_key: the partition;
--- $from_ns, $until_ns: its hour, half open; $clock: epoch or trace. Columns: see views/events.sql.
+-- The rows of the events table of one file of one partition, sorted. $run_key, $node_key: the
+-- partition; $from_ns, $until_ns: its hour, half open; $clock: epoch or trace. The file takes the
+-- events of the batch from $first_place to $until_place, half open; they stand in the files from
+-- $first_file to $last_file and, if that is one, from $first_seq to $until_seq, which says it in
+-- columns that prune. Columns of the result: see views/events.sql.
 SELECT
     f.ingest_id,
     p.seq,
@@ -49,4 +52,7 @@ WHERE
     p.reject IS NULL AND p.status IS NULL AND p.ph NOT IN ('M', 'C', 'E', 'e', 'F')
     AND f.run_key = $run_key AND f.node_key = $node_key AND f.clock = $clock
     AND f.base_ns + p.ts_ns >= $from_ns AND f.base_ns + p.ts_ns < $until_ns
+    AND p.file_no BETWEEN $first_file AND $last_file
+    AND p.seq >= $first_seq AND p.seq < $until_seq
+    AND f.first_place + p.seq >= $first_place AND f.first_place + p.seq < $until_place
 ORDER BY ts_ns, p.seq

@@ -1,4 +1,4 @@
--- The rows of the metrics table of one partition, sorted; parameters as in events.sql.
+-- The rows of the metrics table of one file of one partition, sorted; parameters as in events.sql.
 SELECT
     f.ingest_id,
     m.seq,
@@ -14,4 +14,7 @@ INNER JOIN files AS f ON f.file_no = m.file_no
 WHERE
     f.run_key = $run_key AND f.node_key = $node_key AND f.clock = $clock
     AND f.base_ns + m.ts_ns >= $from_ns AND f.base_ns + m.ts_ns < $until_ns
+    AND m.file_no BETWEEN $first_file AND $last_file
+    AND m.seq >= $first_seq AND m.seq < $until_seq
+    AND f.first_place + m.seq >= $first_place AND f.first_place + m.seq < $until_place
 ORDER BY ts_ns, m.seq

@@ -5,7 +5,7 @@ INSERT INTO samples
 WITH heads AS (
     SELECT
         file_no, seq, head,
-        CASE WHEN json_valid(head) THEN sample_fields(head) END AS h
+        TRY(sample_fields(head)) AS h
     FROM lines
 ),
 

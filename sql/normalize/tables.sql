@@ -2,10 +2,11 @@
 -- spilling, and are gone with it. Times are nanoseconds; ts_ns is as in the file, without base.
 
 -- One row a file of the batch. given_base_ns is what its name or its document says;
--- base_ns and clock are decided when all of it is read (clock_base.sql).
+-- base_ns and clock are decided when all of it is read (clock_base.sql). first_place is how many
+-- events the files before it have: first_place + seq numbers the events of the batch.
 CREATE TEMP TABLE files (
     file_no INTEGER, ingest_id BIGINT, run_key VARCHAR, node_key VARCHAR, format VARCHAR,
-    rank INTEGER, given_base_ns BIGINT, base_ns BIGINT, clock VARCHAR
+    rank INTEGER, given_base_ns BIGINT, first_place BIGINT, base_ns BIGINT, clock VARCHAR
 );
 
 -- One row an element of traceEvents. status says why the text must be looked at again

@@ -46,7 +46,7 @@ def test_pairs_are_those_of_a_stack(some: list[tuple[str, str | None, int]]) -> 
     document = [json.dumps(events).encode(), b""]
     with Workspace("200MB", 1, "") as workspace:
         workspace.read(DocumentSplitter(lambda size: document.pop(0)), 0, False)
-        (account,) = workspace.finish([FileSlot(0, 1, "r", "n", "chrome", None, None)])
+        (account,) = workspace.finish([FileSlot(0, 1, "r", "n", "chrome", None, None, len(some))])
         rows = workspace.connection.execute("SELECT begin_seq, end_seq FROM pairs").fetchall()
     want, unmatched = simulate(some)
     assert set(rows) == want
