@@ -120,13 +120,19 @@ def ingest(
     names = [os.fspath(source) for source in given]
     if not names:
         raise SourceError("nothing to ingest: name a file, a folder or a URL")
-    _check_exists(names, storage_options)
-    open_lake(place, create=True)
-    live, latest = _live_files(place)
+    # A lake is made only once there is something to put into it.
+    is_new = not place.fs.exists(place.path("tracelake.json"))
+    live: dict[str, tuple[str, str]] = {}
+    latest = 0
+    if not is_new:
+        open_lake(place)
+        live, latest = _live_files(place)
     found = _discover(names, run, format, storage_options, live)
     if not (found.sources or found.unchanged or found.failed):
         reasons = "; ".join(f"{skip.uri}: {skip.reason}" for skip in found.skipped[:3])
         raise SourceError(f"no trace to ingest in {', '.join(names)} ({reasons or 'empty'})")
+    if is_new:
+        open_lake(place, create=True)
     if found.failed:
         _commit_unreadable(place, found.failed, latest)
     report = IngestReport(
@@ -167,11 +173,6 @@ def _commit_unreadable(place: LakePath, failed: Sequence[Unreadable], latest: in
         for ingest_id, bad in zip(ids, failed, strict=True)
     ]
     commit(place, batch_id, rows)
-
-
-def _check_exists(names: Sequence[str], options: Mapping[str, Any] | None) -> None:
-    """Fail before the lake is made where a source is not there at all."""
-    discover(names, storage_options=options, known=lambda uri, fingerprint, run: True)
 
 
 def _discover(

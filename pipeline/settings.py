@@ -2,7 +2,7 @@
 
 ``TRACELAKE_THREADS``: threads, by default the cores this process may run on.
 ``TRACELAKE_QUERY_MEMORY``: for queries, by default ``4GB``.
-``TRACELAKE_INGEST_MEMORY``: for one ingesting process, by default ``550MB``; the process as a
+``TRACELAKE_INGEST_MEMORY``: for one ingesting process, by default ``500MB``; the process as a
 whole takes about twice that.
 """
 
@@ -30,4 +30,4 @@ def query_memory() -> str:
 
 def ingest_memory() -> str:
     """Memory for one ingesting process, as DuckDB writes it."""
-    return os.environ.get("TRACELAKE_INGEST_MEMORY", "550MB")
+    return os.environ.get("TRACELAKE_INGEST_MEMORY", "500MB")

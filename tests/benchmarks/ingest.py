@@ -39,8 +39,9 @@ print(time.perf_counter() - started)
 HTA = """
 import sys, time
 from hta.common.trace_parser import parse_trace_dataframe
+from hta.configs.parser_config import ParserConfig
 started = time.perf_counter()
-parse_trace_dataframe(sys.argv[1])
+parse_trace_dataframe(sys.argv[1], ParserConfig.get_default_cfg())
 print(time.perf_counter() - started)
 """
 
