@@ -102,7 +102,7 @@ def _merge(store: Store, run_key: str, node_key: str) -> tuple[int, int]:
     try:
         for table, folder in folders:
             paths = [p for kind, p in live if (kind, p.rpartition("/")[0]) == (table, folder)]
-            _rewrite(store, paths, f"{_relative(store.lake, folder)}/{batch_id}.parquet")
+            _rewrite(store, paths, f"{store.lake.relative(folder)}/{batch_id}.parquet")
     finally:
         connection.unregister("mapping")
     # Of two rows of one version the later commit counts.
@@ -125,10 +125,6 @@ def _rewrite(store: Store, paths: list[str], target: str) -> None:
     put_file(store.lake, target, lambda path: store.connection.execute(copy, {"path": path}))
 
 
-def _relative(lake: LakePath, path: str) -> str:
-    return path.removeprefix(lake.url("")).lstrip("/")
-
-
 def _remove_dead(store: Store, grace_seconds: float) -> int:
     """Remove data and ledger files that show nothing and are older than the grace period.
 
@@ -149,7 +145,7 @@ def _remove_dead(store: Store, grace_seconds: float) -> int:
             for batch_id, run_key, node_key in rows
         }
         for path, batch_id, age in _files(lake, table, now):
-            folder = _relative(lake, path).rsplit("/", 2)[0]
+            folder = lake.relative(path).rsplit("/", 2)[0]
             grace = grace_seconds if batch_id in batches else max(grace_seconds, 3600.0)
             if (folder, batch_id) not in live and age >= grace:
                 dead.append(path)

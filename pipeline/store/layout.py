@@ -94,6 +94,14 @@ class LakePath:
         path = self.path(relative)
         return path if self.is_local else str(self.fs.unstrip_protocol(path))
 
+    def relative(self, path: str) -> str:
+        """The inverse of ``path`` and ``url``; ``ValueError`` for what is not in the lake."""
+        inside: str = self.fs._strip_protocol(path)
+        root = self.root.rstrip("/") + "/"
+        if not inside.startswith(root):
+            raise ValueError(f"{path} is not in the lake {self.root}")
+        return inside.removeprefix(root)
+
     def glob(self, table: str) -> str:
         """Glob, for DuckDB, over all files of the ledger or of a data table."""
         folder = _escape_glob(self.url(table))

@@ -254,6 +254,23 @@ def test_compaction_keeps_every_row(
     assert list(lake.glob("events/run=job/*/*/*.parquet")) == after
 
 
+def test_compaction_of_a_lake_that_is_not_on_disk(job: Path) -> None:
+    from pipeline.store.compact import compact
+
+    lake = "memory://compacted"
+    system = sorted((job / "system").rglob("*.json"))
+    pipeline.ingest(system[:20], lake, run="job")
+    pipeline.ingest([*system[20:], job / "framework"], lake, run="job")
+    with pipeline.Store.open(lake) as store:
+        files = len(store.lake.fs.find(store.lake.path("metrics")))
+        report = compact(store, "job", 0)
+        assert report.files_before > report.files_after
+        assert len(store.lake.fs.find(store.lake.path("metrics"))) < files
+        assert verify(store) == []
+        query = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM metrics)"
+        assert store.sql(query).rows() == [(40 * 500, 40 * 50)]
+
+
 def test_a_compacted_copy_never_hides_a_newer_reading(tmp_path: Path) -> None:
     from pipeline.store import compact as module
 
