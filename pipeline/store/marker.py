@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,7 +58,11 @@ def open_lake(lake: LakePath, create: bool = False) -> None:
     expected = _marker_for(lake)
     if marker != expected:
         if lake.is_local:
-            put_file(lake, "lake.duckdb", lambda path: _write_database(lake, path))
+            # Made elsewhere: DuckDB reads a question mark in the path of a database as options.
+            with tempfile.TemporaryDirectory(prefix="tracelake-") as folder:
+                database = str(Path(folder) / "lake.duckdb")
+                _write_database(lake, database)
+                put_file(lake, "lake.duckdb", lambda path: shutil.copyfile(database, path))
         _write_marker(lake, expected)
 
 

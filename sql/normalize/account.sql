@@ -4,9 +4,9 @@
 -- Reconciles: events_read = event_rows + counter_events + metadata_events + paired_ends
 -- + unmatched_ends + rejected. Empty events ({}, null) are not events.
 WITH elements AS (
-    SELECT file_no, seq, status, reject, ph, ts_ns, dur_ns FROM parsed
+    SELECT file_no, status, reject, ph, dur_ns FROM parsed
     UNION ALL
-    SELECT file_no, seq, status, reject, 'sample' AS ph, ts_ns, 0 AS dur_ns FROM samples
+    SELECT file_no, status, reject, 'sample' AS ph, 0 AS dur_ns FROM samples
 ),
 
 counted AS (
@@ -47,10 +47,17 @@ folded AS (
     GROUP BY p.file_no
 ),
 
+-- From the rows, not from the events: a counter without series has none.
 span AS (
-    SELECT file_no, MIN(ts_ns) AS first_ns, MAX(ts_ns + COALESCE(dur_ns, 0)) AS last_ns
-    FROM elements
-    WHERE reject IS NULL AND status IS NULL AND ph NOT IN ('M', 'E', 'e', 'F')
+    SELECT file_no, MIN(ts_ns) AS first_ns, MAX(end_ns) AS last_ns
+    FROM (
+        SELECT
+            file_no, ts_ns, ts_ns + CASE WHEN ph = 'X' THEN COALESCE(dur_ns, 0) ELSE 0 END AS end_ns
+        FROM parsed
+        WHERE reject IS NULL AND status IS NULL AND ph NOT IN ('M', 'C', 'E', 'e', 'F')
+        UNION ALL
+        SELECT file_no, ts_ns, ts_ns AS end_ns FROM metric_rows
+    )
     GROUP BY file_no
 ),
 

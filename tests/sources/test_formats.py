@@ -238,3 +238,37 @@ def test_numbers_in_args_keep_all_their_digits(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT args::VARCHAR FROM events") == [
         ('{"t": 1750244461563845.123, "z": 1.10, "u": 18446744073709551615}',)
     ]
+
+
+def test_counters_without_series_are_accounted_for(tmp_path: Path) -> None:
+    from pipeline.store.verify import verify
+
+    counter = {"ph": "C", "name": "c", "pid": 1}
+    write(
+        tmp_path / "t.json",
+        [
+            {**counter, "ts": 1},
+            {**counter, "ts": 2, "args": {"x": 1, "y": {"z": 1}, "w": "text"}},
+            {**counter, "ts": 3, "args": 5},
+        ],
+    )
+    pipeline.ingest(tmp_path / "t.json", tmp_path / "lake")
+    assert rows(tmp_path, "SELECT metric, value, ts_ns FROM metrics ORDER BY metric") == [
+        ("w", None, 2000),
+        ("x", 1.0, 2000),
+        ("y", None, 2000),
+    ]
+    assert rows(tmp_path, "SELECT events_read, counter_events, last_ns FROM sources") == [
+        (3, 3, 2000)
+    ]
+    with pipeline.Store.open(tmp_path / "lake") as store:
+        assert verify(store) == []
+
+
+def test_a_lake_in_a_folder_with_an_odd_name(tmp_path: Path) -> None:
+    write(tmp_path / "t.json", [{"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1}])
+    lake = tmp_path / "my [lakes]?*" / "it's one"
+    pipeline.ingest(tmp_path / "t.json", lake)
+    with pipeline.Store.open(lake) as store:
+        assert store.sql("SELECT count(*) FROM events").item() == 1
+    assert (lake / "lake.duckdb").exists()
