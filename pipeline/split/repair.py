@@ -84,7 +84,9 @@ def _without_equal_keys(text: str) -> str:
             _, end = decoder.raw_decode(text, at)
             values[key] = text[at:end]
             at = _white(text, end)
-    except (ValueError, IndexError, TypeError):
+        if text[at] != "}" or text[at + 1 :].strip():
+            return text
+    except (ValueError, IndexError, TypeError, RecursionError):
         return text
     return "{" + ",".join(f"{json.dumps(key)}:{value}" for key, value in values.items()) + "}"
 

@@ -55,10 +55,8 @@ checked AS (
         END AS tid_text,
         -- Keys that the fields above do not cover.
         CASE
-            WHEN status IS NULL AND h.id IS NULL AND h.ph IN ('b', 'n', 'e', 'S', 'T', 'p', 'F')
-                THEN json_extract_string(head, ['id2.global', 'id2.local', 'scope'])
-            WHEN status IS NULL AND h.ph IN ('b', 'n', 'e', 'S', 'T', 'p', 'F')
-                THEN [NULL, NULL, json_extract_string(head, 'scope')]
+            WHEN status IS NULL AND h.ph NOT IN ('X', 'B', 'E', 'M', 'C', 'i', 'I')
+                THEN json_extract_string(head, ['$.id2.global', '$.id2.local', '$.scope'])
         END AS scoped
     FROM fields
 )

@@ -5,7 +5,9 @@
 SELECT
     f.run_key, f.node_key, f.clock,
     CASE
-        WHEN f.clock = 'epoch' THEN fdiv(f.base_ns + r.ts_ns, 3600000000000)::BIGINT
+        WHEN f.clock = 'epoch'
+            THEN (f.base_ns + r.ts_ns) // 3600000000000
+                - ((f.base_ns + r.ts_ns) % 3600000000000 < 0)::INT
     END AS hour_no,
     (f.first_place + r.seq) // $segment_events AS segment,
     bool_or(r.is_event) AS has_events,

@@ -272,3 +272,53 @@ def test_a_lake_in_a_folder_with_an_odd_name(tmp_path: Path) -> None:
     with pipeline.Store.open(lake) as store:
         assert store.sql("SELECT count(*) FROM events").item() == 1
     assert (lake / "lake.duckdb").exists()
+
+
+def test_events_around_a_full_hour_are_in_their_hour(tmp_path: Path) -> None:
+    """In a double, the last hundred nanoseconds of an hour are those of the next."""
+    moments = ("1727999999999999.999", "1728000000000000", "-0.001", "-3600000000")
+    events = ",".join(f'{{"ph":"X","name":"a","ts":{ts},"dur":1,"pid":1}}' for ts in moments)
+    base = '{"ph":"M","name":"process_name","args":{"start_time_since_epoch_in_micros":0}}'
+    write(tmp_path / "t.json", f"[{base},{events}]")
+    pipeline.ingest(tmp_path / "t.json", tmp_path / "lake")
+    assert rows(tmp_path, "SELECT ts_ns, hour FROM events ORDER BY ts_ns") == [
+        (-3_600_000_000_000, "1969-12-31T23"),
+        (-1, "1969-12-31T23"),
+        (1_727_999_999_999_999_999, "2024-10-03T23"),
+        (1_728_000_000_000_000_000, "2024-10-04T00"),
+    ]
+
+
+def test_async_ids_of_id2(tmp_path: Path) -> None:
+    """A local id is its process's own, a global one is everybody's."""
+
+    def mark(ph: str, ts: int, pid: int, **id2: str) -> dict[str, Any]:
+        return {"ph": ph, "cat": "c", "name": "a", "ts": ts, "pid": pid, "id2": id2}
+
+    write(
+        tmp_path / "t.json",
+        [
+            mark("b", 1, 1, local="0x1"),
+            mark("b", 2, 1, local="0x2"),
+            mark("b", 3, 2, local="0x1"),
+            mark("b", 4, 1, **{"global": "0x1"}),
+            mark("e", 5, 1, local="0x1"),
+            mark("e", 9, 1, local="0x2"),
+            mark("e", 13, 2, local="0x1"),
+            mark("e", 18, 2, **{"global": "0x1"}),
+        ],
+    )
+    pipeline.ingest(tmp_path / "t.json", tmp_path / "lake")
+    assert rows(tmp_path, "SELECT id, pid, dur_ns FROM events ORDER BY ts_ns") == [
+        ("0x1", 1, 4000),
+        ("0x2", 1, 7000),
+        ("0x1", 2, 10000),
+        ("0x1", 1, 14000),
+    ]
+
+
+@pytest.mark.parametrize("ts", ['5 "dur":3', '012,"dur":3'])
+def test_a_broken_event_is_rejected_and_not_shortened(tmp_path: Path, ts: str) -> None:
+    write(tmp_path / "t.json", f'[{{"ph":"X","name":"a","ts":{ts},"pid":1,"args":{{}}}}]')
+    pipeline.ingest(tmp_path / "t.json", tmp_path / "lake")
+    assert rows(tmp_path, "SELECT event_rows, rejected FROM sources") == [(0, 1)]
