@@ -34,6 +34,7 @@ from pipeline.store.storage import delete_files, put_file, storage_errors
 __all__ = ["CompactReport", "compact", "delete_run"]
 
 DEFAULT_GRACE_SECONDS = 3600.0
+_ORPHAN_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -126,32 +127,40 @@ def _rewrite(store: Store, paths: list[str], target: str) -> None:
 
 
 def _remove_dead(store: Store, grace_seconds: float) -> int:
-    """Remove data and ledger files that show nothing and are older than the grace period.
+    """Remove data and ledger files that have shown nothing for longer than the grace period.
 
     A data file of a batch that the ledger does not know may belong to an ingest that is about to
-    commit, so those have an hour at least.
+    commit, so those have an hour at least, from when they were written.
     """
     lake, now = store.lake, time.time()
-    rows = store.connection.execute(
-        "SELECT DISTINCT batch_id, run_key, node_key FROM _live_sources"
-    ).fetchall()
-    known = store.connection.execute("SELECT DISTINCT batch_id FROM _ledger").fetchall()
+    dead_for: dict[tuple[str, str], float] = {}  # by folder of the node, and batch; seconds
+    ledger_dead_for: dict[str, float] = {}
+    for batch_id, run_key, node_key, since in run_sql(
+        store.connection, "queries/dead_since"
+    ).fetchall():
+        seconds = -1.0 if since is None else now - since.timestamp()
+        ledger_dead_for[batch_id] = min(seconds, ledger_dead_for.get(batch_id, seconds))
+        if node_key is not None:
+            for table in DATA_TABLES:
+                folder = data_folder_of(table, run_key, node_key, "").rpartition("/")[0]
+                dead_for[folder, batch_id] = seconds
     needed = {row[0] for row in run_sql(store.connection, "queries/needed_ledger").fetchall()}
-    batches = {row[0] for row in known}
+
     dead: list[str] = []
     for table in DATA_TABLES:
-        live = {
-            (data_folder_of(table, run_key, node_key, "").rpartition("/")[0], batch_id)
-            for batch_id, run_key, node_key in rows
-        }
         for path, batch_id, age in _files(lake, table, now):
             folder = lake.relative(path).rsplit("/", 2)[0]
-            grace = grace_seconds if batch_id in batches else max(grace_seconds, 3600.0)
-            if (folder, batch_id) not in live and age >= grace:
+            if batch_id not in ledger_dead_for:
+                is_dead = age >= max(grace_seconds, _ORPHAN_SECONDS)
+            else:
+                seconds = dead_for.get((folder, batch_id), -1.0)
+                is_dead = seconds >= 0 and seconds >= grace_seconds
+            if is_dead:
                 dead.append(path)
     # Ledger files go last: without them nothing would know that the data files are dead.
-    for path, batch_id, age in _files(lake, "sources", now):
-        if batch_id in batches and batch_id not in needed and age >= grace_seconds:
+    for path, batch_id, _ in _files(lake, "sources", now):
+        seconds = ledger_dead_for.get(batch_id, -1.0)
+        if batch_id not in needed and seconds >= 0 and seconds >= grace_seconds:
             dead.append(path)
     delete_files(lake, dead)
     return len(dead)

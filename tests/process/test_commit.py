@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -269,6 +270,44 @@ def test_compaction_of_a_lake_that_is_not_on_disk(job: Path) -> None:
         assert verify(store) == []
         query = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM metrics)"
         assert store.sql(query).rows() == [(40 * 500, 40 * 50)]
+
+
+def test_grace_counts_from_when_a_file_is_no_longer_shown(tmp_path: Path) -> None:
+    """Files written days ago that a compaction has just merged may still be open somewhere."""
+    from pipeline.store.compact import compact
+
+    lake = tmp_path / "lake"
+    for number in range(2):
+        trace = tmp_path / f"{number}.json"
+        trace.write_text('[{"ph":"X","name":"a","ts":1,"dur":1,"pid":1}]')
+        pipeline.ingest(trace, lake, run="job")
+    for path in lake.rglob("*.parquet"):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    with pipeline.Store.open(lake) as store:
+        report = compact(store, "job")
+        assert (report.files_before, report.files_after, report.removed) == (2, 1, 0)
+        assert compact(store, "job", 0).removed == 4
+        assert verify(store) == []
+        assert store.sql("SELECT count(*) FROM events").item() == 2
+
+
+def test_a_deleted_file_does_not_come_back(tmp_path: Path) -> None:
+    """Its older reading stands in a ledger file that another run still needs."""
+    from pipeline.store.compact import compact, delete_run
+
+    lake, jobs = tmp_path / "lake", tmp_path / "jobs"
+    for job in ("j1", "j2"):
+        folder = jobs / job / "framework"
+        folder.mkdir(parents=True)
+        (folder / "t.json").write_text('[{"ph":"X","name":"a","ts":1,"dur":1,"pid":1}]')
+    pipeline.ingest(jobs, lake)
+    pipeline.ingest(jobs / "j1", lake, run="other")
+    with pipeline.Store.open(lake) as store:
+        delete_run(store, "other")
+        for _ in range(3):
+            compact(store, None, 0)
+            assert store.runs()["run"].to_list() == ["j2"]
+            assert verify(store) == []
 
 
 def test_a_compacted_copy_never_hides_a_newer_reading(tmp_path: Path) -> None:
