@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline import settings
 from pipeline.errors import SourceError, StorageError, storage_error
@@ -29,6 +29,9 @@ from pipeline.store.ledger import (
 )
 from pipeline.store.marker import open_lake
 from pipeline.store.storage import lake_path, storage_errors
+
+if TYPE_CHECKING:
+    from pipeline.sources.document import Document
 
 __all__ = ["BatchResult", "IngestReport", "ingest", "ingest_batch", "plan", "plan_batches"]
 
@@ -358,21 +361,17 @@ def ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> Batch
 def _read(workspace: Any, source: Source, file_no: int) -> _Reading:
     """Read one document into the workspace; an error is part of the answer."""
     from pipeline.sources.detect import format_named
-    from pipeline.sources.document import Document
     from pipeline.split import DocumentSplitter
 
     node = _NO_NODE if source.node is None else source.node
     try:
-        with Document(source.fs, source.path, source.member) as document:
+        with _opened(source) as document:
             splitter = DocumentSplitter(_reader(document.read))
             workspace.read(splitter, file_no, source.format == "system")
             damage = document.damage
     except _Unreadable as error:
         workspace.forget(file_no)
         reason = str(storage_error(error.cause, f"read {source.uri}"))
-        return _Reading(source, node, source.rank, source.base_ns, error=reason)
-    except OSError as error:
-        reason = str(storage_error(error, f"read {source.uri}"))
         return _Reading(source, node, source.rank, source.base_ns, error=reason)
     told = format_named(source.format).from_metadata(splitter.metadata)
     metadata = json.dumps(splitter.metadata) if splitter.metadata else None
@@ -397,6 +396,16 @@ class _Unreadable(Exception):
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
         self.cause = cause
+
+
+def _opened(source: Source) -> Document:
+    """The document of a source; whatever opening it raises is the source's fault."""
+    from pipeline.sources.document import Document
+
+    try:
+        return Document(source.fs, source.path, source.member)
+    except Exception as error:
+        raise _Unreadable(error) from error
 
 
 def _reader(read: Callable[[int], bytes]) -> Callable[[int], bytes]:

@@ -299,7 +299,8 @@ class Workspace:
     def copy_rows(self, table: str, partition: Partition, path: str) -> None:
         """Write one file of ``events`` or ``metrics`` as Parquet."""
         first = lowest = -(2**63)
-        until = highest = 2**63 - 1
+        highest = 2**63 - 1
+        until = 2**63
         if partition.hour_no is not None:
             first, until = (hour * 3_600_000_000_000 for hour in _bounds(partition.hour_no))
         place, until_place = (n * _SEGMENT_EVENTS for n in _bounds(partition.segment))
@@ -316,7 +317,7 @@ class Workspace:
                 "node_key": partition.node_key,
                 "clock": partition.clock,
                 "from_ns": max(first, lowest),
-                "until_ns": min(until, highest),
+                "last_ns": min(until - 1, highest),
                 "first_place": place,
                 "until_place": until_place,
                 "first_file": first_file,
@@ -370,6 +371,6 @@ def _explain(reason: str, text: bytes) -> str:
     decode: Callable[..., Any] = json.loads
     try:
         decode(repair(text))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"{reason}: {error}"
     return reason

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pipeline.split import pattern as quick
 from pipeline.split.lines import lines_batch, view_array
+from pipeline.split.repair import mend_surrogates
 from pipeline.split.scan import Scan, gap_bytes, scan_window
 
 __all__ = ["Block", "DocumentSplitter", "Reject"]
@@ -437,8 +438,8 @@ class DocumentSplitter:
             return
         for text in (self._header + b"null" + tail, self._header + b"null}"):
             try:
-                whole = json.loads(text.decode("utf-8", "replace"), strict=False)
-            except ValueError:
+                whole = json.loads(mend_surrogates(text.decode("utf-8", "replace")), strict=False)
+            except (ValueError, RecursionError):
                 self.truncated = True
                 continue
             whole.pop("traceEvents", None)
@@ -471,7 +472,7 @@ def _is_event(text: bytes) -> bool:
         return False
     try:
         event = json.loads(text[: int(scan.ends[0])].decode("utf-8", "replace"), strict=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return "ph" in event or "Type" in event
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 
-__all__ = ["repair"]
+__all__ = ["mend_surrogates", "repair"]
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
@@ -26,6 +26,11 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 def _mend_pair(match: re.Match[str]) -> str:
     text = match.group()
     return text if text == "\\\\" or len(text) == 12 else "\\ufffd"
+
+
+def mend_surrogates(text: str) -> str:
+    """JSON text in which each escaped half of a surrogate pair that stands alone is U+FFFD."""
+    return _PAIR.sub(_mend_pair, text)
 
 
 def _double_backslashes(text: str) -> str:
@@ -44,7 +49,7 @@ def _double_backslashes(text: str) -> str:
 
 def _mend_string(text: str) -> str:
     if "\\" in text:
-        text = _PAIR.sub(_mend_pair, _double_backslashes(text))
+        text = mend_surrogates(_double_backslashes(text))
     return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 

@@ -40,11 +40,20 @@ phases AS (
     GROUP BY file_no
 ),
 
+-- A pair that no BIGINT of nanoseconds can measure is folded, but stays unfinished.
 folded AS (
-    SELECT p.file_no, COUNT(*) AS pairs, MAX(e.ts_ns) AS last_ns
-    FROM pairs AS p
-    INNER JOIN parsed AS e ON e.file_no = p.file_no AND e.seq = p.end_seq
-    GROUP BY p.file_no
+    SELECT
+        file_no, COUNT(*) AS pairs, MAX(end_ns) FILTER (NOT is_endless) AS last_ns,
+        COUNT(*) FILTER (is_endless) AS endless
+    FROM (
+        SELECT
+            p.file_no, e.ts_ns AS end_ns,
+            TRY_CAST(e.ts_ns::HUGEINT - b.ts_ns AS BIGINT) IS NULL AS is_endless
+        FROM pairs AS p
+        INNER JOIN parsed AS e ON e.file_no = p.file_no AND e.seq = p.end_seq
+        INNER JOIN parsed AS b ON b.file_no = p.file_no AND b.seq = p.begin_seq
+    )
+    GROUP BY file_no
 ),
 
 -- From the rows, not from the events: a counter without series has none.
@@ -76,7 +85,7 @@ SELECT
     COALESCE(c.metadata_events, 0) AS metadata_events,
     COALESCE(c.counter_events, 0) AS counter_events,
     COALESCE(p.pairs, 0) AS paired_ends,
-    COALESCE(c.open_slices, 0) - COALESCE(p.pairs, 0) AS unfinished,
+    COALESCE(c.open_slices, 0) - COALESCE(p.pairs, 0) + COALESCE(p.endless, 0) AS unfinished,
     COALESCE(c.ends, 0) - COALESCE(p.pairs, 0) AS unmatched_ends,
     COALESCE(c.rejected, 0) AS rejected,
     COALESCE(c.empty_events, 0) AS empty_events

@@ -12,7 +12,7 @@ FROM (
         f.file_no,
         COALESCE(
             f.given_base_ns,
-            MAX(p.base_us) * 1000,
+            TRY_CAST(MAX(p.base_us)::HUGEINT * 1000 AS BIGINT),
             CASE
                 WHEN f.format = 'system' THEN 0
                 WHEN MIN(p.ts_ns) FILTER (p.ph <> 'M' AND p.reject IS NULL)
@@ -39,5 +39,10 @@ UPDATE parsed
 SET dur_ns = NULL
 FROM files
 WHERE
-    files.file_no = parsed.file_no AND parsed.dur_ns > 1000000000000000000
+    files.file_no = parsed.file_no
+    -- Only these can reach beyond 2^63 together; the others need no slow arithmetic.
+    AND (
+        parsed.dur_ns > 1000000000000000000 OR parsed.ts_ns > 4000000000000000000
+        OR files.base_ns > 4000000000000000000
+    )
     AND TRY_CAST(parsed.ts_ns::HUGEINT + files.base_ns + parsed.dur_ns AS BIGINT) IS NULL;

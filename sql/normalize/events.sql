@@ -1,5 +1,5 @@
 -- The rows of the events table of one file of one partition, sorted. $run_key, $node_key: the
--- partition; $from_ns, $until_ns: its hour, half open; $clock: epoch or trace. The file takes the
+-- partition; $from_ns, $last_ns: its hour, both included; $clock: epoch or trace. The file takes the
 -- events of the batch from $first_place to $until_place, half open; they stand in the files from
 -- $first_file to $last_file and, if that is one, from $first_seq to $until_seq, which says it in
 -- columns that prune. Columns of the result: see views/events.sql.
@@ -10,12 +10,15 @@ SELECT
     f.base_ns + p.ts_ns AS ts_ns,
     CASE
         WHEN p.ph = 'X' THEN p.dur_ns
-        WHEN p.ph IN ('B', 'b', 'S') THEN c.end_ns - p.ts_ns
+        WHEN p.ph IN ('B', 'b', 'S') THEN TRY_CAST(c.end_ns::HUGEINT - p.ts_ns AS BIGINT)
         ELSE 0
     END AS dur_ns,
     f.base_ns + CASE
         WHEN p.ph = 'X' THEN p.ts_ns + p.dur_ns
-        WHEN p.ph IN ('B', 'b', 'S') THEN c.end_ns
+        WHEN p.ph IN ('B', 'b', 'S')
+            THEN CASE
+                WHEN TRY_CAST(c.end_ns::HUGEINT - p.ts_ns AS BIGINT) IS NOT NULL THEN c.end_ns
+            END
         ELSE p.ts_ns
     END AS end_ns,
     p.name,
@@ -51,7 +54,7 @@ LEFT JOIN thread_names AS tn ON tn.file_no = p.file_no AND tn.pid = p.pid AND tn
 WHERE
     p.reject IS NULL AND p.status IS NULL AND p.ph NOT IN ('M', 'C', 'E', 'e', 'F')
     AND f.run_key = $run_key AND f.node_key = $node_key AND f.clock = $clock
-    AND f.base_ns + p.ts_ns >= $from_ns AND f.base_ns + p.ts_ns < $until_ns
+    AND f.base_ns + p.ts_ns >= $from_ns AND f.base_ns + p.ts_ns <= $last_ns
     AND p.file_no BETWEEN $first_file AND $last_file
     AND p.seq >= $first_seq AND p.seq < $until_seq
     AND f.first_place + p.seq >= $first_place AND f.first_place + p.seq < $until_place

@@ -78,3 +78,48 @@ def test_file_name_that_is_no_utf8(tmp_path: Path) -> None:
     assert (report.files, report.failed) == (1, ())
     with pipeline.Store.open(tmp_path / "lake") as store:
         assert store.sql("SELECT uri FROM sources").item().endswith("job/caf\\udcff.json")
+
+
+HOSTILE_DOCUMENTS = {
+    "end beyond int64": b'[{"ph":"X","name":"a","ts":9223372036854775,"dur":1,"pid":1}]',
+    "pair longer than int64": b'[{"ph":"B","name":"a","ts":-9223372036854775,"pid":1},'
+    b'{"ph":"E","name":"a","ts":9223372036854775,"pid":1}]',
+    "base beyond int64": b'[{"ph":"M","name":"process_name","args":'
+    b'{"start_time_since_epoch_in_micros":9223372036854775807}},'
+    b'{"ph":"X","name":"a","ts":1,"dur":1,"pid":1}]',
+    "rank beyond int32": b'{"schemaVersion":1,"distributedInfo":{"rank":99999999999},'
+    b'"traceEvents":[]}',
+    "rank that is true": b'{"schemaVersion":1,"distributedInfo":{"rank":true},"traceEvents":[]}',
+    "clock beyond int64": b'{"schemaVersion":1,"traceEvents":[],"baseTimeNanoseconds":%d}' % 2**70,
+    "half a surrogate pair": b'{"schemaVersion":1,"traceEvents":[],"host_name":"a\\ud800b"}',
+    "half a pair in metadata": b'{"traceEvents":[],"d":"\\ud800"}',
+    "very deep metadata": b'{"traceEvents":[],"d":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "a key twice, very deep": b'[{"ph":"X","ph":"X","name":"a","ts":1,"args":{"a":'
+    + b"[" * 100_000
+    + b"]" * 100_000
+    + b"}}]",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_DOCUMENTS)
+def test_a_hostile_document_never_stops_the_others(tmp_path: Path, name: str) -> None:
+    from pipeline.store.verify import verify
+
+    folder = tmp_path / "job"
+    folder.mkdir()
+    (folder / "bad.json").write_bytes(HOSTILE_DOCUMENTS[name])
+    (folder / "good.json").write_text('[{"ph":"X","name":"good","ts":1,"dur":1,"pid":1}]')
+    pipeline.ingest(folder, tmp_path / "lake")
+    with pipeline.Store.open(tmp_path / "lake") as store:
+        assert store.sql("SELECT count(*) FROM events WHERE name = 'good'").item() == 1
+        assert store.sql("SELECT * FROM sources").height == 2
+        assert verify(store) == []
+
+
+def test_an_archive_that_is_none_is_a_failed_file(tmp_path: Path) -> None:
+    folder = tmp_path / "job/framework/pevents/2020080522"
+    folder.mkdir(parents=True)
+    (folder / "1596668300000000_7-algo-1_model_timeline.json").write_bytes(b"PK\x03\x04junk")
+    (tmp_path / "job/good.json").write_text('[{"ph":"X","name":"good","ts":1,"dur":1,"pid":1}]')
+    report = pipeline.ingest(tmp_path / "job", tmp_path / "lake")
+    assert (report.files, len(report.failed)) == (1, 1)

@@ -18,7 +18,7 @@ _CATEGORIES = re.compile(
 )
 # tensorboard_trace_handler: <host>_<pid>.<time ns>.pt.trace.json
 _WORKER = re.compile(r"(?:^|/)(?P<host>[^/]+)_\d+\.\d+\.pt\.trace\.json")
-_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d+)')
+_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,12})')
 _HOST = re.compile(rb'"host_name"\s*:\s*"([^"\\]+)"')
 
 
@@ -35,17 +35,24 @@ def _identify(path: str, text: bytes, beside: Iterable[str]) -> Identity:
     node = worker.group("host") if worker else None
     if host:
         node = host.group(1).decode("utf-8", "replace")
-    return Identity(node=node, rank=int(rank.group(1)) if rank else rank_in_name(path))
+    return Identity(
+        node=node, rank=_integer(int(rank.group(1)), 32) if rank else rank_in_name(path)
+    )
+
+
+def _integer(value: Any, bits: int) -> int | None:
+    """A whole number that fits into a signed column of that width, else None."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole and -(1 << (bits - 1)) <= value < 1 << (bits - 1) else None
 
 
 def _from_metadata(metadata: dict[str, Any]) -> Identity:
     distributed = metadata.get("distributedInfo")
-    rank = distributed.get("rank") if isinstance(distributed, dict) else None
-    base, host = metadata.get("baseTimeNanoseconds"), metadata.get("host_name")
+    host = metadata.get("host_name")
     return Identity(
         node=host if isinstance(host, str) else None,
-        rank=rank if isinstance(rank, int) else None,
-        base_ns=base if isinstance(base, int) else None,
+        rank=_integer(distributed.get("rank"), 32) if isinstance(distributed, dict) else None,
+        base_ns=_integer(metadata.get("baseTimeNanoseconds"), 64),
     )
 
 
