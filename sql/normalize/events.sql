@@ -1,8 +1,8 @@
 -- The rows of the events table of one file of one partition, sorted. $run_key, $node_key: the
--- partition; $from_ns, $last_ns: its hour, both included; $clock: epoch or trace. The file takes the
--- events of the batch from $first_place to $until_place, half open; they stand in the files from
--- $first_file to $last_file and, if that is one, from $first_seq to $until_seq, which says it in
--- columns that prune. Columns of the result: see views/events.sql.
+-- partition; $from_ns, $last_ns: its hour, both included; $clock: epoch or trace. The file takes
+-- the events of the batch from $first_place to $until_place, half open; they stand in the files
+-- from $first_file to $last_file and, if that is one, from $first_seq to $until_seq, which says it
+-- in columns that prune. Columns of the result: see views/events.sql.
 SELECT
     f.ingest_id,
     p.seq,
