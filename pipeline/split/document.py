@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pipeline.split import pattern as quick
 from pipeline.split.lines import lines_batch, view_array
-from pipeline.split.repair import mend_surrogates
+from pipeline.split.repair import mend_surrogates, repair
 from pipeline.split.scan import Scan, gap_bytes, scan_window
 
 __all__ = ["Block", "DocumentSplitter", "Reject"]
@@ -388,18 +388,17 @@ class DocumentSplitter:
             if final:
                 self._end_events()
             return
-        broken = scan.broken_at - start
-        if broken < 0 and not final and self._window < _LONGEST_EVENT:
+        if scan.broken_at < start and not final and self._window < _LONGEST_EVENT:
             self._window *= 2
             return
-        self._resync(max(broken, 1), final)
+        self._resync(final)
 
-    def _resync(self, search_from: int, final: bool) -> None:
+    def _resync(self, final: bool) -> None:
         """Give up the event at the current place and find the next one that can be read."""
         offset = self._at
         while True:
             piece = self._buffer[offset:]
-            for match in _EVENT_START.finditer(piece, search_from):
+            for match in _EVENT_START.finditer(piece, 1):
                 start = piece.index(b"{", match.start())
                 if _is_event(piece[start : start + _WINDOW]):
                     self._reject(offset, piece[:start].rstrip(b" \t\r\n,"), "not valid JSON")
@@ -432,19 +431,44 @@ class DocumentSplitter:
             last = part.rstrip()[-1:] or last
             if len(tail) <= _LONGEST_METADATA:
                 tail += part
+        self.truncated = self.truncated or last != b"}"
         if size > _LONGEST_METADATA or len(self._header) >= _LONGEST_METADATA:
-            self._note("metadata over 4 MiB left out")
-            self.truncated = self.truncated or last != b"}"
+            self._note(f"{size} bytes behind the events left out: over 4 MiB")
             return
-        for text in (self._header + b"null" + tail, self._header + b"null}"):
+        self._read_metadata(tail)
+
+    def _read_metadata(self, tail: bytes) -> None:
+        """Take the keys beside the events; what else stands there is rejected, with its place."""
+        place = self._at
+        whole = self._header + b"null" + tail
+        arrays: list[int] = []  # of each object, the outermost last: its traceEvents keys
+
+        def count_arrays(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            arrays.append(sum(key == "traceEvents" for key, _ in pairs))
+            return dict(pairs)
+
+        decoder = json.JSONDecoder(strict=False, object_pairs_hook=count_arrays)
+        for text in (mend_surrogates(whole.decode("utf-8", "replace")), repair(whole)):
             try:
-                whole = json.loads(mend_surrogates(text.decode("utf-8", "replace")), strict=False)
+                self.metadata, end = decoder.raw_decode(text)
             except (ValueError, RecursionError):
-                self.truncated = True
                 continue
-            whole.pop("traceEvents", None)
-            self.metadata = whole
+            self.metadata.pop("traceEvents", None)
+            if arrays[-1] > 1:
+                self._reject(place, tail, "a second traceEvents in the document")
+            if behind := text[end:].strip():
+                at = place + len(tail) - len(text[end:].lstrip().encode())
+                self._reject(at, behind.encode(), "text behind the end of the document")
             return
+        if not self.truncated:
+            self._reject(place, tail, "not valid JSON")
+        try:
+            self.metadata = json.loads(
+                mend_surrogates((self._header + b"null}").decode("utf-8", "replace"))
+            )
+            self.metadata.pop("traceEvents", None)
+        except (ValueError, RecursionError):
+            self._note("metadata that cannot be read left out")
 
     def _note(self, repair: str) -> None:
         if repair not in self._progress.repairs:
@@ -474,7 +498,8 @@ def _is_event(text: bytes) -> bool:
         event = json.loads(text[: int(scan.ends[0])].decode("utf-8", "replace"), strict=False)
     except (ValueError, RecursionError):
         return False
-    return "ph" in event or "Type" in event
+    # An object inside the broken event must not be taken for the next one.
+    return "Type" in event or ("ph" in event and ("ts" in event or event["ph"] == "M"))
 
 
 def _first_events(scan: Scan, count: int) -> Scan:

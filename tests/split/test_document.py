@@ -163,3 +163,39 @@ def test_text_between_events_is_kept_as_reject_with_its_place() -> None:
     got, splitter = read_all(f"[{event}, oops, {event}}}, {event}]".encode())
     assert len(got) == 3
     assert [(r.byte_offset, r.text) for r in splitter.rejects] == [(39, "oops"), (81, "}")]
+
+
+@pytest.mark.parametrize("end", [b"", b"]", b",\n"])
+def test_a_half_written_line_takes_no_complete_event_with_it(end: bytes) -> None:
+    event = b'{"ph":"X","name":"%s","ts":1,"dur":1}'
+    got, splitter = read_all(b'[\n{"ph":"X","na\n' + event % b"c0" + b",\n" + event % b"c1" + end)
+    assert [row["name"] for row in got] == ["c0", "c1"]
+    assert [(r.byte_offset, r.text) for r in splitter.rejects] == [(2, '{"ph":"X","na')]
+
+
+A, B = b'{"ph":"X","name":"A","ts":1,"dur":1}', b'{"ph":"X","name":"B","ts":1,"dur":1}'
+
+
+@pytest.mark.parametrize(
+    ("tail", "reason", "metadata"),
+    [
+        (b',"traceEvents":[%s]}' % B, "a second traceEvents in the document", {}),
+        (b'}\n{"traceEvents":[%s]}' % B, "text behind the end of the document", {}),
+        (b'}garbage{"a":1}', "text behind the end of the document", {}),
+        (b',"k":}', "not valid JSON", {}),
+    ],
+)
+def test_what_stands_behind_the_events_is_never_lost_quietly(
+    tail: bytes, reason: str, metadata: dict[str, Any]
+) -> None:
+    got, splitter = read_all(b'{"traceEvents":[' + A + b"]" + tail)
+    assert [row["name"] for row in got] == ["A"]
+    assert [reject.reason for reject in splitter.rejects] == [reason]
+    assert (splitter.truncated, splitter.metadata) == (False, metadata)
+
+
+def test_a_bad_value_behind_the_events_costs_no_other_key() -> None:
+    tail = b',"foo":N/A,"distributedInfo":{"rank":3}}'
+    _, splitter = read_all(b'{"traceEvents":[' + A + b"]" + tail)
+    assert splitter.metadata == {"foo": None, "distributedInfo": {"rank": 3}}
+    assert (splitter.truncated, splitter.rejected) == (False, 0)
