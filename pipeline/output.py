@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -40,42 +41,53 @@ def write_result(
     Rows are streamed by DuckDB, so a result may be larger than memory. Raises ``QueryError`` with
     what DuckDB says, ``StorageError`` where the file cannot be written.
     """
-    store.refresh()
-    try:
+    if form == "parquet" and output is None and sys.stdout.isatty():
+        raise UsageError("parquet is not for a terminal: name a file with --output")
+
+    def run() -> str | Path | None:
+        """What is left to print: the text of a table, or a file with the rows."""
         relation = store.connection.sql(query, params=params or None)
         if relation is None:
-            return
+            return None
         if form == "table":
-            _write_table(relation, output)
-        elif output is not None:
-            _copy(relation, form, str(output))
-        else:
-            if form == "parquet" and sys.stdout.isatty():
-                raise UsageError("parquet is not for a terminal: name a file with --output")
-            with tempfile.TemporaryDirectory(prefix="tracelake-") as folder:
-                path = Path(folder) / "result"
-                _copy(relation, form, str(path))
-                _to_stdout(path)
-    except (OSError, duckdb.IOException) as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise storage_error(error, f"write {output or 'to standard output'}") from error
-    except duckdb.Error as error:
-        raise QueryError(str(error).strip()) from error
+            return _table_text(relation, for_terminal=output is None and sys.stdout.isatty())
+        _copy(relation, form, str(target))
+        return target
+
+    with tempfile.TemporaryDirectory(prefix="tracelake-") as folder:
+        target = Path(folder) / "result" if output is None else Path(output)
+        try:
+            result = store.reading(run)
+        except duckdb.Error as error:
+            if isinstance(error, duckdb.IOException) and str(target) in str(error):
+                raise storage_error(error, f"write {target}") from error
+            raise QueryError(str(error).strip()) from error
+        if isinstance(result, str):
+            _put_text(result, output)
+        elif result is not None and output is None:
+            _to_stdout(result)
 
 
-def _write_table(relation: duckdb.DuckDBPyRelation, output: str | None) -> None:
-    # On a terminal the box is cut to fit; elsewhere every row and column is there.
-    if output is None and sys.stdout.isatty():
-        relation.show(max_rows=200)
+def _put_text(text: str, output: str | None) -> None:
+    if output is None:
+        sys.stdout.write(text)
         return
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise storage_error(error, f"write {output}") from error
+
+
+def _table_text(relation: duckdb.DuckDBPyRelation, for_terminal: bool) -> str:
+    """The rows as a box: cut to fit a terminal, else with every row and column."""
     text = io.StringIO()
     with redirect_stdout(text):
-        relation.show(max_rows=2**31 - 1, max_width=2**15)
-    if output is None:
-        sys.stdout.write(text.getvalue())
-    else:
-        Path(output).write_text(text.getvalue(), encoding="utf-8")
+        if for_terminal:
+            width = shutil.get_terminal_size().columns
+            relation.show(max_rows=200, max_width=width)
+        else:
+            relation.show(max_rows=2**31 - 1, max_width=2**15)
+    return text.getvalue()
 
 
 def _copy(relation: duckdb.DuckDBPyRelation, form: str, path: str) -> None:

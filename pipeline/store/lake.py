@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline import settings
 from pipeline.errors import QueryError, SourceError
-from pipeline.store.layout import LakePath
+from pipeline.store.layout import DATA_TABLES, LakePath
 from pipeline.store.marker import create_views, open_lake
 from pipeline.store.storage import lake_path, storage_errors
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pipeline.query.run import Run
 
 __all__ = ["Store"]
+
+T = TypeVar("T")
+_TRIES = 5
 
 
 class Store:
@@ -126,14 +129,39 @@ class Store:
         import duckdb
         import polars as pl
 
-        self.refresh()
-        try:
+        def run() -> pl.DataFrame:
             result = self.connection.sql(query, params=params)
             if result is None:  # a statement that gives no rows
                 return pl.DataFrame()
             return pl.DataFrame(pl.from_arrow(result.to_arrow_table()))
+
+        try:
+            return self.reading(run)
         except duckdb.Error as error:
             raise QueryError(str(error).strip()) from error
+
+    def reading(self, work: Callable[[], T]) -> T:
+        """Refresh and do ``work``; again if a compaction took away a file it was about to open.
+
+        Such a file shows nothing any more, so the answer of a later try is the same.
+        """
+        import duckdb
+
+        for _ in range(_TRIES):
+            self.refresh()
+            try:
+                return work()
+            except duckdb.IOException as error:
+                if not self._has_vanished(error):
+                    raise
+        self.refresh()
+        return work()
+
+    def _has_vanished(self, error: Exception) -> bool:
+        """Whether a query failed since a data file of this lake is no longer there."""
+        text = str(error)
+        gone = "No such file" in text or "No files found" in text or "FileNotFound" in text
+        return gone and any(self.lake.url(table) in text for table in DATA_TABLES)
 
     def runs(self) -> pl.DataFrame:
         """What is in the lake, one row a run; columns as in the view ``runs``."""

@@ -268,3 +268,21 @@ def test_version_is_quick_to_import(environment: dict[str, str]) -> None:
     )
     out = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
     assert out == "[]\n"
+
+
+def test_a_file_that_the_query_cannot_read_is_the_fault_of_the_query(
+    tracelake: Run, trace: Path
+) -> None:
+    tracelake("ingest", "job", "--lake", "lake")
+    process = tracelake("sql", "FROM read_csv('/nowhere.csv')", "--lake", "lake")
+    assert process.returncode == 7
+    assert "/nowhere.csv" in process.stderr
+
+
+@pytest.mark.parametrize("name", ["no/such/folder.csv", "no/such/folder.txt"])
+def test_an_output_that_cannot_be_written(tracelake: Run, trace: Path, name: str) -> None:
+    tracelake("ingest", "job", "--lake", "lake")
+    form = "table" if name.endswith("txt") else "csv"
+    process = tracelake("sql", "SELECT 1", "--lake", "lake", "-o", name, "--format", form)
+    assert process.returncode == 6
+    assert one_line(process).startswith(f"tracelake: cannot write {name}: ")

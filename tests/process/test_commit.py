@@ -272,6 +272,55 @@ def test_compaction_of_a_lake_that_is_not_on_disk(job: Path) -> None:
         assert store.sql(query).rows() == [(40 * 500, 40 * 50)]
 
 
+STORE_READER = """
+import sys, pathlib, pipeline
+lake, stop = sys.argv[1:]
+asked = 0
+with pipeline.Store.open(lake) as store:
+    while not pathlib.Path(stop).exists():
+        rows = store.sql("SELECT name, count(*) FROM events GROUP BY name").rows()
+        assert len(rows) == 1 and rows[0][1] == 800, rows
+        asked += 1
+print(asked)
+"""
+
+
+@pytest.mark.slow
+def test_queries_while_dead_files_are_removed(tmp_path: Path, environment: dict[str, str]) -> None:
+    """A file may go between its listing and its opening; then the query is asked again."""
+    from pipeline.store.compact import compact
+
+    lake, stop, folder = tmp_path / "lake", tmp_path / "stop", tmp_path / "job"
+    folder.mkdir()
+
+    def write(generation: int) -> None:
+        event = f'{{"ph":"X","name":"g{generation}","ts":1,"dur":1,"pid":1}}'
+        for number in range(4):
+            (folder / f"{number}.json").write_text(f"[{','.join([event] * 200)}]")
+
+    write(0)
+    pipeline.ingest(folder, lake)
+    readers = [
+        subprocess.Popen(
+            [sys.executable, "-c", STORE_READER, str(lake), str(stop)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(2)
+    ]
+    for generation in range(1, 60):
+        write(generation)
+        pipeline.ingest(folder, lake)
+        with pipeline.Store.open(lake) as store:
+            compact(store, None, 0)
+    stop.touch()
+    for reader in readers:
+        out, error = reader.communicate(timeout=120)
+        assert reader.returncode == 0, error.decode()
+        assert int(out) > 0
+
+
 def test_grace_counts_from_when_a_file_is_no_longer_shown(tmp_path: Path) -> None:
     """Files written days ago that a compaction has just merged may still be open somewhere."""
     from pipeline.store.compact import compact
