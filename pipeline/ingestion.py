@@ -8,55 +8,27 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pipeline import settings
-from pipeline.errors import SourceError, StorageError, storage_error
-from pipeline.sources import Discovery, Skipped, Source, Unreadable, discover
-from pipeline.store.layout import LakePath, partition_key
-from pipeline.store.ledger import (
-    LedgerRow,
-    commit,
-    new_batch_id,
-    new_ingest_ids,
-    new_version,
-)
+from pipeline.batch import BatchResult, commit_unreadable, ingest_batch
+from pipeline.errors import SourceError
+from pipeline.sources import Discovery, Skipped, Source, discover
+from pipeline.store.layout import LakePath
 from pipeline.store.marker import open_lake
-from pipeline.store.storage import lake_path, storage_errors
+from pipeline.store.storage import lake_path
 
-if TYPE_CHECKING:
-    from pipeline.sources.document import Document
-
-__all__ = ["BatchResult", "IngestReport", "ingest", "ingest_batch", "plan", "plan_batches"]
+__all__ = ["IngestReport", "ingest", "plan", "plan_batches"]
 
 _BATCH_BYTES = 64 << 20
 _BATCH_FILES = 1000
-_KEEP_REJECTS = 100
-_NO_NODE = "node0"
 
 Progress = Callable[[int, int, str], None]
 """Called with files done, files in all, and the name of the last one."""
-
-
-@dataclass(frozen=True)
-class BatchResult:
-    """What one batch brought: counts, and the files that could not be read."""
-
-    files: int
-    bytes: int
-    events: int
-    metrics: int
-    rejected: int
-    written_bytes: int
-    files_by_format: dict[str, int]
-    failed: tuple[Skipped, ...]
-    last: str
 
 
 @dataclass(frozen=True)
@@ -137,7 +109,7 @@ def ingest(
     if is_new:
         open_lake(place, create=True)
     if found.failed:
-        _commit_unreadable(place, found.failed, latest)
+        commit_unreadable(place, found.failed, latest)
     report = IngestReport(
         lake=os.fspath(lake),
         unchanged=found.unchanged,
@@ -151,31 +123,6 @@ def ingest(
             done = report.files + len(report.failed) - len(found.failed)
             progress(done, len(found.sources), result.last)
     return replace(report, seconds=round(time.perf_counter() - started, 3))
-
-
-def _commit_unreadable(place: LakePath, failed: Sequence[Unreadable], latest: int) -> None:
-    """Put the files that could not be opened into the ledger, each with its reason."""
-    batch_id, version = new_batch_id(), new_version(latest)
-    ids = new_ingest_ids(len(failed))
-    rows = [
-        LedgerRow(
-            action="ingest",
-            ingest_id=ingest_id,
-            version=version,
-            run=bad.source.run,
-            batch_id=batch_id,
-            run_key=partition_key(bad.source.run),
-            node=_NO_NODE,
-            node_key=_NO_NODE,
-            uri=bad.source.uri,
-            format=bad.source.format,
-            size_bytes=bad.source.size_bytes,
-            fingerprint=bad.source.fingerprint,
-            error=bad.reason,
-        )
-        for ingest_id, bad in zip(ids, failed, strict=True)
-    ]
-    commit(place, batch_id, rows)
 
 
 def _discover(
@@ -255,166 +202,3 @@ def _add(report: IngestReport, result: BatchResult) -> IngestReport:
         written_bytes=report.written_bytes + result.written_bytes,
         failed=report.failed + result.failed,
     )
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """A document that was read, or the reason why not."""
-
-    source: Source
-    node: str
-    rank: int | None
-    base_ns: int | None
-    events: int = 0
-    truncated: bool = False
-    repairs: tuple[str, ...] = ()
-    metadata: str | None = None
-    rejected: int = 0
-    empty_events: int = 0
-    rejects: tuple[Any, ...] = ()
-    error: str | None = None
-
-
-def ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> BatchResult:
-    """Read, write and commit one batch. ``latest`` is the highest version in the ledger.
-
-    Raises ``StorageError`` where the lake cannot be written; then nothing of it is visible.
-    """
-    from pipeline.normalize import FileSlot, Workspace
-    from pipeline.store.writer import write_rows
-
-    batch_id, version = new_batch_id(), new_version(latest)
-    ids = new_ingest_ids(len(batch))
-    with (
-        storage_errors("work in the folder for temporary files (TMPDIR)"),
-        tempfile.TemporaryDirectory(prefix="tracelake-") as spill,
-        Workspace(settings.ingest_memory(), settings.threads(), spill) as workspace,
-    ):
-        readings = [_read(workspace, source, no) for no, source in enumerate(batch)]
-        slots = [
-            FileSlot(
-                no,
-                ids[no],
-                partition_key(reading.source.run),
-                partition_key(reading.node),
-                reading.source.format,
-                reading.rank,
-                reading.base_ns,
-                reading.events,
-            )
-            for no, reading in enumerate(readings)
-        ]
-        accounts = workspace.finish(slots)
-        written = write_rows(place, workspace, batch_id)
-        rows = []
-        for reading, slot, account in zip(readings, slots, accounts, strict=True):
-            rejects = sorted(
-                (*reading.rejects, *workspace.rejects.get(slot.file_no, ())),
-                key=lambda reject: reject.byte_offset,
-            )
-            counts = asdict(account)
-            del counts["file_no"]
-            counts["events_read"] += reading.rejected
-            counts["rejected"] += reading.rejected
-            counts["empty_events"] += reading.empty_events
-            rows.append(
-                LedgerRow(
-                    action="ingest",
-                    ingest_id=slot.ingest_id,
-                    version=version,
-                    run=reading.source.run,
-                    node=reading.node,
-                    run_key=slot.run_key,
-                    node_key=slot.node_key,
-                    rank=reading.rank,
-                    uri=reading.source.uri,
-                    format=reading.source.format,
-                    size_bytes=reading.source.size_bytes,
-                    fingerprint=reading.source.fingerprint,
-                    batch_id=batch_id,
-                    truncated=reading.truncated,
-                    repairs=reading.repairs,
-                    rejects=tuple(asdict(reject) for reject in rejects[:_KEEP_REJECTS]),
-                    metadata=reading.metadata,
-                    error=reading.error,
-                    **counts,
-                )
-            )
-    commit(place, batch_id, rows)
-    good = [row for row in rows if row.error is None]
-    formats: dict[str, int] = {}
-    for row in good:
-        formats[row.format or ""] = formats.get(row.format or "", 0) + 1
-    return BatchResult(
-        files=len(good),
-        bytes=sum(row.size_bytes or 0 for row in good),
-        events=sum(row.event_rows for row in good),
-        metrics=sum(row.metric_rows for row in good),
-        rejected=sum(row.rejected for row in good),
-        written_bytes=written,
-        files_by_format=formats,
-        failed=tuple(Skipped(row.uri or "", row.error) for row in rows if row.error is not None),
-        last=batch[-1].uri,
-    )
-
-
-def _read(workspace: Any, source: Source, file_no: int) -> _Reading:
-    """Read one document into the workspace; an error is part of the answer."""
-    from pipeline.sources.detect import format_named
-    from pipeline.split import DocumentSplitter
-
-    node = _NO_NODE if source.node is None else source.node
-    try:
-        with _opened(source) as document:
-            splitter = DocumentSplitter(_reader(document.read))
-            workspace.read(splitter, file_no, source.format == "system")
-            damage = document.damage
-    except _Unreadable as error:
-        workspace.forget(file_no)
-        reason = str(storage_error(error.cause, f"read {source.uri}"))
-        return _Reading(source, node, source.rank, source.base_ns, error=reason)
-    told = format_named(source.format).from_metadata(splitter.metadata)
-    metadata = json.dumps(splitter.metadata) if splitter.metadata else None
-    return _Reading(
-        source,
-        node=node if told.node is None or source.node is not None else told.node,
-        rank=source.rank if told.rank is None else told.rank,
-        base_ns=source.base_ns if told.base_ns is None else told.base_ns,
-        events=splitter.events_found,
-        truncated=splitter.truncated or damage is not None,
-        repairs=(*splitter.repairs, damage) if damage else splitter.repairs,
-        metadata=metadata,
-        rejected=splitter.rejected,
-        empty_events=splitter.empty_events,
-        rejects=splitter.rejects,
-    )
-
-
-class _Unreadable(Exception):
-    """The source failed while it was read, unlike the lake or the temporary folder."""
-
-    def __init__(self, cause: Exception) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
-
-
-def _opened(source: Source) -> Document:
-    """The document of a source; whatever opening it raises is the source's fault."""
-    from pipeline.sources.document import Document
-
-    try:
-        return Document(source.fs, source.path, source.member)
-    except Exception as error:
-        raise _Unreadable(error) from error
-
-
-def _reader(read: Callable[[int], bytes]) -> Callable[[int], bytes]:
-    def reading(size: int) -> bytes:
-        try:
-            return read(size)
-        except StorageError:
-            raise
-        except Exception as error:
-            raise _Unreadable(error) from error
-
-    return reading

@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from pipeline.split import Block, DocumentSplitter, Reject
+from pipeline.split import KEEP_REJECTS, Block, DocumentSplitter, Reject
 from pipeline.split.document import shown
 from pipeline.split.lines import SCHEMA
 from pipeline.split.repair import repair
@@ -26,7 +26,6 @@ from pipeline.sqlfiles import run_sql, sql_files, sql_text
 __all__ = ["Account", "FileSlot", "Partition", "Workspace"]
 
 _FLUSH_BYTES = 8 << 20
-_KEEP_REJECTS = 100
 _BLOCKS_AT_ONCE = 8
 _SEGMENT_EVENTS = 750_000
 
@@ -211,10 +210,10 @@ class Workspace:
         rejected = self.connection.execute(
             f"SELECT file_no, seq, reject {fresh} AND reject IS NOT NULL ORDER BY file_no, seq"
         )
-        while rows := rejected.fetchmany(_KEEP_REJECTS):
+        while rows := rejected.fetchmany(KEEP_REJECTS):
             for file_no, seq, reason in rows:
                 kept = self.rejects.setdefault(file_no, [])
-                if len(kept) < _KEEP_REJECTS:
+                if len(kept) < KEEP_REJECTS:
                     offset, text = _text(pending.blocks[file_no], seq)
                     kept.append(Reject(offset, _explain(reason, text), shown(text)))
 

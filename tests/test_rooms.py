@@ -22,7 +22,7 @@ ORDER = [
     ("pipeline.normalize",),
     ("pipeline.store",),
     ("pipeline.query",),
-    ("pipeline.ingestion", "pipeline.output"),
+    ("pipeline.batch", "pipeline.ingestion", "pipeline.output"),
     ("pipeline.demo",),
     ("pipeline.cli", "pipeline.__main__", "flows"),
 ]

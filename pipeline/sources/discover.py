@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.errors import SourceError, storage_error
+from pipeline.errors import SourceError, UsageError, storage_error
 from pipeline.sources.detect import HEAD_BYTES, bare_name, detect_format, format_named
 from pipeline.sources.document import Document, zip_members
 from pipeline.sources.model import Skipped, Source, Unreadable
@@ -90,6 +90,8 @@ def _expand(source: str, options: Mapping[str, Any]) -> list[_File]:
     """All files behind one argument."""
     import fsspec
 
+    if not source:
+        raise UsageError("the name of a source is empty: give a file, a folder or a URL")
     try:
         fs, path = fsspec.core.url_to_fs(source, **options)
     except (ImportError, ValueError) as error:
@@ -188,7 +190,8 @@ def discover(
             continue
         try:
             known_by_path = detect_format(file.path, None)
-            members = [] if chosen or known_by_path else zip_members(file.fs, file.path)
+            may_be_zip = chosen or not known_by_path or ".zip" in file.name
+            members = zip_members(file.fs, file.path) if may_be_zip else []
             alone: list[tuple[str | None, int]] = [(None, int(file.info["size"]))]
             for member, size in members or alone:
                 member_uri = uri if member is None or len(members) == 1 else f"{uri}#{member}"

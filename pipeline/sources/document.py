@@ -62,7 +62,8 @@ class Document:
         self._pending: bytes = self._file.read(_CHUNK)
         if member is not None or self._pending.startswith(_ZIP):
             self._archive = zipfile.ZipFile(self._file)
-            self._file = self._archive.open(member or self._archive.namelist()[0])
+            names = [info.filename for info in self._archive.infolist() if not info.is_dir()]
+            self._file = self._archive.open(member or names[0])
             self._pending = self._file.read(_CHUNK)
         self._decompressor = _decompressor(self._pending)
         self.damage: str | None = None

@@ -5,6 +5,6 @@ exactly, ``pattern`` finds them quickly where a document is written regularly, `
 them to DuckDB without copying, ``repair`` mends what JSON parsers refuse.
 """
 
-from pipeline.split.document import Block, DocumentSplitter, Reject
+from pipeline.split.document import KEEP_REJECTS, Block, DocumentSplitter, Reject
 
-__all__ = ["Block", "DocumentSplitter", "Reject"]
+__all__ = ["KEEP_REJECTS", "Block", "DocumentSplitter", "Reject"]

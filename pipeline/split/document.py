@@ -22,7 +22,7 @@ from pipeline.split.lines import lines_batch, view_array
 from pipeline.split.repair import mend_surrogates, repair
 from pipeline.split.scan import Scan, gap_bytes, scan_window
 
-__all__ = ["Block", "DocumentSplitter", "Reject"]
+__all__ = ["KEEP_REJECTS", "Block", "DocumentSplitter", "Reject", "shown"]
 
 _BLOCK = 4 << 20
 _FIRST_WINDOW = 64 << 10
@@ -34,6 +34,8 @@ _LONGEST_METADATA = 4 << 20
 _LINES_IN_BATCH = 4096
 _LONGEST_EXACT = 64 << 20
 _SHOWN = 200
+KEEP_REJECTS = 100
+"""How many rejected pieces of a document are kept with their text; all are counted."""
 
 _TRACE_EVENTS = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _EVENT_START = re.compile(rb'(?<=[}\],\n])\s*\{\s*"')
@@ -115,7 +117,7 @@ class DocumentSplitter:
 
     read: Callable[[int], bytes]
     block_size: int = _BLOCK
-    keep: int = 100
+    keep: int = KEEP_REJECTS
     form: str = "lines"
     truncated: bool = False
     metadata: dict[str, Any] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pipeline.errors import LakeError, StorageError, storage_error
+from pipeline.errors import LakeError, StorageError, UsageError, storage_error
 from pipeline.store.layout import LakePath
 
 __all__ = ["PARTIAL", "delete_files", "lake_path", "put_file", "storage_errors"]
@@ -39,6 +39,8 @@ def lake_path(
     """The place that a path or URL names."""
     import fsspec
 
+    if not os.fspath(lake):
+        raise UsageError("the name of the lake is empty: give a folder or a URL")
     try:
         fs, root = fsspec.core.url_to_fs(os.fspath(lake), **(options or {}))
     except (ImportError, ValueError) as error:

@@ -286,3 +286,13 @@ def test_an_output_that_cannot_be_written(tracelake: Run, trace: Path, name: str
     process = tracelake("sql", "SELECT 1", "--lake", "lake", "-o", name, "--format", form)
     assert process.returncode == 6
     assert one_line(process).startswith(f"tracelake: cannot write {name}: ")
+
+
+@pytest.mark.parametrize("arguments", [("", "--lake", "lake"), ("job", "--lake", "")])
+def test_an_empty_name_is_not_the_current_folder(
+    tracelake: Run, trace: Path, arguments: tuple[str, ...]
+) -> None:
+    process = tracelake("ingest", *arguments)
+    assert process.returncode == 2
+    assert " is empty: give a " in one_line(process)
+    assert not (trace.parent.parent / "tracelake.json").exists()

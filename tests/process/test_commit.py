@@ -126,8 +126,8 @@ def test_killed_before_the_commit_shows_nothing(
 ) -> None:
     lake = tmp_path / "lake"
     code = (
-        "import os, signal, sys, pipeline, pipeline.ingestion as i\n"
-        "i.commit = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "import os, signal, sys, pipeline, pipeline.batch as b\n"
+        "b.commit = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
         "pipeline.ingest(sys.argv[1], sys.argv[2])"
     )
     process = subprocess.run([sys.executable, "-c", code, job, lake], env=environment)

@@ -75,3 +75,12 @@ def test_zip_members_are_traces_of_their_own(tmp_path: Path) -> None:
     assert (report.files, len(report.skipped), report.events) == (2, 1, 5001)
     again = pipeline.ingest(tmp_path / "traces.zip", tmp_path / "lake")
     assert (again.files, again.unchanged) == (0, 2)
+
+
+def test_a_named_format_reads_every_member_of_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "traces.zip", "w") as archive:
+        archive.mkdir("folder")
+        archive.writestr("folder/a.json", b"[" + EVENT % 1 + b"]")
+        archive.writestr("folder/b.json", b"[" + EVENT % 2 + b"]")
+    report = pipeline.ingest(tmp_path / "traces.zip", tmp_path / "lake", format="chrome")
+    assert (report.files, report.events) == (2, 2)

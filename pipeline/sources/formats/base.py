@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Format", "Identity", "no_metadata", "rank_in_name"]
+__all__ = ["Format", "Identity", "host_of", "no_metadata", "rank_in_name"]
 
+_PID = re.compile(r"^\d+-(?=.)")
 _RANK = re.compile(r"rank[-_]?(\d{1,9})(?!\d)", re.IGNORECASE)
 
 
@@ -47,3 +48,8 @@ def rank_in_name(path: str) -> int | None:
     """The number behind ``rank`` in a file name, as in ``rank-3.json`` or ``trace_rank3_of_8``."""
     match = _RANK.search(path.rsplit("/", 1)[-1])
     return int(match.group(1)) if match else None
+
+
+def host_of(node: str) -> str:
+    """The host in smdebug's ``<pid>-<host>``; a plain name is one already."""
+    return _PID.sub("", node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pipeline.sources.formats.base import Format, Identity, no_metadata
+from pipeline.sources.formats.base import Format, Identity, host_of, no_metadata
 
 __all__ = ["FORMAT", "node_of"]
 
@@ -17,13 +17,12 @@ _TIMELINE = re.compile(
     r"(?:^|/)\d+_(?P<node>.+)_"
     r"(?:pythontimeline|model_timeline|horovod_timeline|smdataparallel_timeline)\.json"
 )
-_PID = re.compile(r"^\d+-(?=.)")
 
 
 def node_of(path: str) -> str | None:
     """The host in the name of a timeline file, without the process id before it."""
     match = _TIMELINE.search(path)
-    return _PID.sub("", match.group("node")) if match else None
+    return host_of(match.group("node")) if match else None
 
 
 def _claims_path(path: str) -> bool:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pipeline.sources.formats.base import Format, Identity, no_metadata
+from pipeline.sources.formats.base import Format, Identity, host_of, no_metadata
 
 __all__ = ["FORMAT"]
 
 _PROFILE = re.compile(r"(?:^|/)plugins/profile/[^/]+/(?P<host>[^/]+)\.trace\.json(?:\.gz)?$")
 _METADATA = re.compile(r"(?P<folder>.*/|)(?P<node>[^/]+)_(?P<start>\d{16})_\d+\.metadata$")
-_PID = re.compile(r"^\d+-(?=.)")
 
 
 def _claims_path(path: str) -> bool:
@@ -34,7 +33,7 @@ def _identify(path: str, text: bytes, beside: Iterable[str]) -> Identity:
         found = _METADATA.match(other)
         if found and path.startswith(found.group("folder")) and len(found["folder"]) > nearest:
             nearest = len(found["folder"])
-            node = _PID.sub("", found["node"])
+            node = host_of(found["node"])
             base_ns = int(found["start"]) * 1000
     return Identity(node=node, base_ns=base_ns)
 
