@@ -80,7 +80,6 @@ class _Reading:
     node: str
     rank: int | None
     base_ns: int | None
-    events: int = 0
     truncated: bool = False
     repairs: tuple[str, ...] = ()
     metadata: str | None = None
@@ -116,7 +115,6 @@ def ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> Batch
                 reading.source.format,
                 reading.rank,
                 reading.base_ns,
-                reading.events,
             )
             for no, reading in enumerate(readings)
         ]
@@ -196,7 +194,6 @@ def _read(workspace: Any, source: Source, file_no: int) -> _Reading:
         node=node if told.node is None or source.node is not None else told.node,
         rank=source.rank if told.rank is None else told.rank,
         base_ns=source.base_ns if told.base_ns is None else told.base_ns,
-        events=splitter.events_found,
         truncated=splitter.truncated or damage is not None,
         repairs=(*splitter.repairs, damage) if damage else splitter.repairs,
         metadata=metadata,

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from pipeline.split import pattern as quick
-from pipeline.split.lines import lines_batch, view_array
+from pipeline.split.layout import Layout
+from pipeline.split.lines import SCHEMA, numbered, places, view_array
+from pipeline.split.model import KEEP_REJECTS, Block, Progress, Reject, Window, shown
 from pipeline.split.repair import mend_surrogates, repair
 from pipeline.split.scan import Scan, gap_bytes, scan_window
 
-__all__ = ["KEEP_REJECTS", "Block", "DocumentSplitter", "Reject", "shown"]
+__all__ = ["DocumentSplitter"]
 
 _BLOCK = 4 << 20
 _FIRST_WINDOW = 64 << 10
@@ -31,11 +33,8 @@ _WINDOW = 1 << 20
 _LONGEST_EVENT = 64 << 20
 _LONGEST_HEADER = 64 << 20
 _LONGEST_METADATA = 4 << 20
-_LINES_IN_BATCH = 4096
+_MOST_LAYOUTS = 16
 _LONGEST_EXACT = 64 << 20
-_SHOWN = 200
-KEEP_REJECTS = 100
-"""How many rejected pieces of a document are kept with their text; all are counted."""
 
 _TRACE_EVENTS = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _EVENT_START = re.compile(rb'(?<=[}\],\n])\s*\{\s*"')
@@ -46,70 +45,26 @@ _IS_GAP[list(b" \t\r\n,")] = True
 
 
 @dataclass(frozen=True)
-class Reject:
-    """A piece of a document that is no readable event."""
-
-    byte_offset: int
-    reason: str
-    text: str
-
-
-@dataclass(frozen=True)
-class _Window:
-    """A scanned stretch of the document, kept until its events are read."""
-
-    base: int
-    seq: int
-    data: bytes
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _Progress:
-    """All that a splitter knows beside its buffer; a snapshot lets it go back."""
-
-    seq: int = 0
-    in_events: bool = False
-    closed: bool = False
-    empty_events: int = 0
-    rejected: int = 0
-    rejects: tuple[Reject, ...] = ()
-    repairs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Block:
-    """A run of events as Arrow batches of ``lines.SCHEMA``, and the bytes they came from.
-
-    ``quick`` blocks were cut by pattern and are right only if every line parses.
+class _Piece:
+    """A stretch of the document that begins at ``base``: the first ``size`` bytes of ``text``;
+    up to ``until`` there follows the separator before the next event.
     """
 
-    batches: tuple[pa.RecordBatch, ...]
-    quick: bool
     base: int
-    source: bytes
-    before: _Progress
-    windows: tuple[_Window, ...] = ()
+    text: bytes
+    size: int
+    until: int
 
     @property
-    def first_seq(self) -> int:
-        """Ordinal of the first event."""
-        return self.before.seq
-
-    def text(self, seq: int) -> tuple[int, bytes]:
-        """Byte offset in the document, and bytes, of an event of a block that is not quick."""
-        window = next(w for w in reversed(self.windows) if w.seq <= seq)
-        at = seq - window.seq
-        start = int(window.starts[at])
-        return window.base + start, window.data[start : int(window.ends[at])]
+    def source(self) -> bytes:
+        return self.text[: self.size]
 
 
 @dataclass
 class DocumentSplitter:
     """Splits the document that ``read(size)`` delivers; at most a few blocks are in memory.
 
-    Call ``next_block`` until it gives None, then ``finish``. Where a line of a quick block did
+    Call ``next_blocks`` until it gives none, then ``finish``. Where a line of a quick block did
     not parse, ``rewind`` goes back to it.
 
     ``keep`` is how many rejects are kept with their text; all are counted.
@@ -121,7 +76,7 @@ class DocumentSplitter:
     form: str = "lines"
     truncated: bool = False
     metadata: dict[str, Any] = field(default_factory=dict)
-    _progress: _Progress = field(default_factory=_Progress)
+    _progress: Progress = field(default_factory=Progress)
     _buffer: bytes = b""
     _base: int = 0
     _at: int = 0
@@ -130,6 +85,7 @@ class DocumentSplitter:
     _window: int = _FIRST_WINDOW
     _header: bytes = b""
     _pattern: quick.Pattern | None = None
+    _layouts: tuple[Layout, ...] | None = None
     _exact_until: int = 0
     _exact_bytes: int = _WINDOW
     _started: bool = False
@@ -159,61 +115,109 @@ class DocumentSplitter:
         """What was put right in the structure of the document."""
         return self._progress.repairs
 
-    def next_block(self) -> Block | None:
-        """The next events, None when there are no more."""
+    def next_blocks(self, count: int, pool: Executor | None = None) -> list[Block]:
+        """The next events, none when there are no more: up to ``count`` blocks that were cut by
+        pattern, by the threads of ``pool``, or one that was scanned.
+        """
         if not self._started:
             self._started = True
             self._start()
-        self._buffer, self._base, self._at = self._buffer[self._at :], self._base + self._at, 0
-        before = self._progress
-        if not before.in_events:
-            return None
-        self._fill(self.block_size)
+        self._step()
+        if not self._progress.in_events:
+            return []
         if self._pattern is not None and self._base >= self._exact_until:
-            block = self._buffer[: self.block_size]
-            found = quick.cut(block, self._pattern, before.seq, self._base)
-            if found is not None:
-                batch, self._at = found
-                self._progress = replace(before, seq=before.seq + batch.num_rows)
-                return self._block((batch,), True, before)
+            # The first block shows which layouts there are.
+            pieces = self._pieces(self._pattern, count if self._layouts is not None else 1)
+            blocks = self._cut(pieces, self._pattern, pool)
+            if blocks:
+                return blocks
+        return [self._scan()]
+
+    def _step(self) -> None:
+        """Let go of the bytes before the current place."""
+        self._buffer, self._base, self._at = self._buffer[self._at :], self._base + self._at, 0
+
+    def _pieces(self, pattern: quick.Pattern, count: int) -> Iterator[_Piece]:
+        """Take stretches of the document from the end of an event to the end of another."""
+        separator = b"}" + pattern.gap + pattern.opening
+        for _ in range(count):
+            self._step()
+            self._fill(self.block_size)
+            at = self._buffer.rfind(separator, 0, self.block_size)
+            if at < 0:
+                break
+            self._at = at + 1
+            yield _Piece(self._base, self._buffer, self._at, at + len(separator))
+
+    def _cut(
+        self, pieces: Iterator[_Piece], pattern: quick.Pattern, pool: Executor | None
+    ) -> list[Block]:
+        """Cut the pieces, up to one that does not follow the pattern; it is taken back."""
+        layouts = self._layouts or ()
+        taken: list[_Piece] = []
+
+        def cut_next(piece: _Piece) -> quick.Cut | None:
+            return quick.cut(piece.text, piece.until, pattern, layouts)
+
+        def noted() -> Iterator[_Piece]:
+            for piece in pieces:
+                taken.append(piece)
+                yield piece
+
+        # A pool begins with the first piece while the others are still being read.
+        cuts = list((map if pool is None else pool.map)(cut_next, noted()))
+        blocks: list[Block] = []
+        for piece, cut in zip(taken, cuts, strict=True):
+            if cut is None or cut.consumed != piece.size:
+                self._take_back([piece.source for piece in taken[len(blocks) :]], piece.base)
+                break
+            before = self._progress
+            fields, lines = (
+                numbered(batch, 0, before.seq, piece.base) for batch in (cut.fields, cut.lines)
+            )
+            blocks.append(Block((lines,), fields, piece.base, piece.text, piece.size, before))
+            events = fields.num_rows + lines.num_rows
+            self._progress = replace(before, seq=before.seq + events)
+            new = (layout for layout in cut.layouts if layout not in (self._layouts or ()))
+            self._layouts = (*(self._layouts or ()), *new)[:_MOST_LAYOUTS]
+        return blocks
+
+    def _scan(self) -> Block:
+        """The next block, scanned exactly."""
+        before = self._progress
+        self._fill(self.block_size)
         size = self.block_size
         if self._base < self._exact_until:
             size = min(size, self._exact_until - self._base)
         batches: list[pa.RecordBatch] = []
-        windows: list[_Window] = []
+        windows: list[Window] = []
         while self._progress.in_events and self._at < size:
             batch = self._scan_next(windows)
             if batch is not None:
                 batches.append(batch)
-        return self._block(tuple(batches), False, before, tuple(windows))
+        source = self._buffer[: self._at]
+        return Block(tuple(batches), None, self._base, source, len(source), before, tuple(windows))
 
-    def _block(
-        self,
-        batches: tuple[pa.RecordBatch, ...],
-        is_quick: bool,
-        before: _Progress,
-        windows: tuple[_Window, ...] = (),
-    ) -> Block:
-        sliced = tuple(
-            batch.slice(at, _LINES_IN_BATCH)
-            for batch in batches
-            for at in range(0, batch.num_rows, _LINES_IN_BATCH)
-        )
-        return Block(sliced, is_quick, self._base, self._buffer[: self._at], before, windows)
+    def _take_back(self, sources: list[bytes], base: int) -> None:
+        """Have bytes that were taken, from ``base`` on, stand before all others again."""
+        parts = [*sources, self._buffer[self._at :], *self._returned]
+        self._returned = [part for part in parts if part]
+        self._buffer, self._base, self._at = b"", base, 0
 
-    def rewind(self, blocks: list[Block], seq: int, byte_offset: int) -> None:
-        """Go back to the event ``seq`` at ``byte_offset``: the first, in a quick block, that did
-        not parse. ``blocks`` are that block and all that were taken after it.
+    def rewind(self, blocks: list[Block], seq: int) -> None:
+        """Go back to the event ``seq``: the first, in a quick block, that did not parse.
+        ``blocks`` are that block and all that were taken after it.
 
         All events before it are right, since a parser reads from left to right. From here on the
         exact scanner works for a while, for longer each time that this happens in a row.
         """
         first = blocks[0]
-        source = first.source[byte_offset - first.base :]
-        later = [block.source for block in blocks[1:]]
-        taken_back = [source, *later, self._buffer[self._at :], *self._returned]
-        self._returned = [part for part in taken_back if part]
-        self._buffer, self._base, self._at = b"", byte_offset, 0
+        byte_offset = first.byte_offset(seq)
+        sources = [
+            first.source[byte_offset - first.base :],
+            *(block.source for block in blocks[1:]),
+        ]
+        self._take_back(sources, byte_offset)
         self._progress = replace(first.before, seq=seq)
         self._exact_until = byte_offset + self._exact_bytes
         self._exact_bytes = min(self._exact_bytes * 2, _LONGEST_EXACT)
@@ -305,7 +309,7 @@ class DocumentSplitter:
 
     # -- the exact way ---------------------------------------------------------------------
 
-    def _scan_next(self, windows: list[_Window]) -> pa.RecordBatch | None:
+    def _scan_next(self, windows: list[Window]) -> pa.RecordBatch | None:
         """Scan one window and move behind its last complete event."""
         self._fill(self._window)
         window = self._buffer[self._at : self._at + self._window]
@@ -325,7 +329,7 @@ class DocumentSplitter:
             return None
         self._pattern = quick.learn(window, scan) or self._pattern
         self._progress = replace(self._progress, seq=seq + events)
-        windows.append(_Window(base, seq, window, scan.starts, scan.ends))
+        windows.append(Window(base, seq, window, scan.starts, scan.ends))
         return _lines(window, scan, seq, base)
 
     def _read_gaps(self, window: bytes, scan: Scan) -> int:
@@ -486,11 +490,6 @@ class DocumentSplitter:
         )
 
 
-def shown(piece: bytes) -> str:
-    """The first bytes of a piece as text."""
-    return piece[:_SHOWN].decode("utf-8", "replace")
-
-
 def _is_event(text: bytes) -> bool:
     """Whether a readable event begins here."""
     scan = scan_window(text)
@@ -529,9 +528,9 @@ def _lines(window: bytes, scan: Scan, seq: int, base: int) -> pa.RecordBatch:
     args_starts[scan.args_events] = scan.args_starts
     args_ends[scan.args_events] = scan.args_ends
     has_args[scan.args_events] = True
-    return lines_batch(
-        seq,
-        scan.starts + base,
-        view_array(pa.py_buffer(head), scan.starts, scan.ends),
-        view_array(pa.py_buffer(window), args_starts, args_ends, has_args),
-    )
+    columns = {
+        **places(np.arange(seq, seq + len(scan.starts)), scan.starts + base),
+        "head": view_array(pa.py_buffer(head), scan.starts, scan.ends),
+        "args": view_array(pa.py_buffer(window), args_starts, args_ends, has_args),
+    }
+    return pa.record_batch([columns[name] for name in SCHEMA.names], schema=SCHEMA)

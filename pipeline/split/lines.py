@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["SCHEMA", "lines_batch", "view_array"]
+from pipeline.split.words import first_bytes
+
+__all__ = ["FIELDS", "PHASES", "SCHEMA", "numbered", "places", "view_array"]
+
+_PLACE = [("file_no", pa.int32()), ("seq", pa.int64()), ("byte_offset", pa.int64())]
 
 SCHEMA = pa.schema(
     [
-        ("file_no", pa.int32()),
-        ("seq", pa.int64()),
-        ("byte_offset", pa.int64()),
+        *_PLACE,
         ("head", pa.string_view()),
         # Marked as JSON so that DuckDB takes it as such without parsing it once more.
         pa.field("args", pa.string_view(), metadata={"ARROW:extension:name": "arrow.json"}),
@@ -25,6 +27,25 @@ SCHEMA = pa.schema(
 )
 """A line an event: its ordinal and byte offset in the document, its JSON text without the value
 of ``args``, and that value as it was written (null where it is no object)."""
+
+PHASES = ("X", "i", "I", "R", "s", "t", "f", "n", "T", "p", "N", "O", "D", "c")
+"""Phases of events that stand for themselves: no other event decides what becomes of them."""
+
+FIELDS = pa.schema(
+    [
+        *_PLACE,
+        ("ph", pa.string()),
+        ("name", pa.string()),
+        ("category", pa.string()),
+        ("ts_ns", pa.int64()),
+        ("dur_ns", pa.int64()),
+        ("pid", pa.int64()),
+        ("tid", pa.int64()),
+        ("id", pa.string()),
+        ("args", pa.json_()),
+    ]
+)
+"""An event whose fields were taken by position: columns as in sql/normalize/tables.sql."""
 
 _IN_PLACE = 12
 
@@ -40,40 +61,37 @@ def view_array(
     The buffer must be shorter than 2 GiB.
     """
     data = np.frombuffer(buffer, np.uint8)
-    count = len(starts)
     lengths = ends - starts
-    views = np.zeros((count, 4), np.int32)
-    views[:, 0] = lengths
-    views[:, 3] = starts
-    last = max(len(data) - 1, 0)
-    prefix = np.empty((count, 4), np.uint8)
-    for column in range(4):
-        prefix[:, column] = data[np.minimum(starts + column, last)]
-    views[:, 1] = prefix.view(np.int32)[:, 0]
-    small = np.flatnonzero(lengths <= _IN_PLACE)
-    if len(small):
-        columns = np.arange(_IN_PLACE)
-        text = data[np.minimum(starts[small, None] + columns, last)]
-        text[columns >= lengths[small, None]] = 0
-        views.view(np.uint8).reshape(count, 16)[small, 4:] = text
+    views = np.empty((len(starts), 2), np.uint64)
+    prefix = first_bytes(data, starts, np.minimum(lengths, 4))
+    views[:, 0] = lengths.astype(np.uint64) | prefix << np.uint64(32)
+    views[:, 1] = starts.astype(np.uint64) << np.uint64(32)
+    small = np.flatnonzero((lengths <= _IN_PLACE) & (lengths > 4))
+    views[small, 1] = first_bytes(data, starts[small] + 4, lengths[small] - 4)
+    views[lengths <= 4, 1] = 0
     mask = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(
-        pa.string_view(), count, [mask, pa.py_buffer(views), buffer], -1 if mask else 0
+        pa.string_view(), len(starts), [mask, pa.py_buffer(views), buffer], -1 if mask else 0
     )
 
 
-def lines_batch(
-    seq: int, byte_offsets: NDArray[np.int64], head: pa.Array, args: pa.Array
+def places(seq: NDArray[np.int64], byte_offsets: NDArray[np.int64]) -> dict[str, pa.Array]:
+    """The columns that say where events stand; the file is set by ``numbered``."""
+    return {
+        "file_no": pa.repeat(pa.scalar(0, pa.int32()), len(seq)),
+        "seq": pa.array(seq),
+        "byte_offset": pa.array(byte_offsets),
+    }
+
+
+def numbered(
+    batch: pa.RecordBatch, file_no: int, seq: int = 0, byte_offset: int = 0
 ) -> pa.RecordBatch:
-    """One batch of ``SCHEMA``; the events are numbered from ``seq``, the file is set later."""
-    count = len(byte_offsets)
-    return pa.record_batch(
-        [
-            pa.array(np.zeros(count, np.int32)),
-            pa.array(np.arange(seq, seq + count)),
-            pa.array(byte_offsets),
-            head,
-            args,
-        ],
-        schema=SCHEMA,
-    )
+    """The batch as one of a file, its ordinals and offsets counted on from these."""
+    columns = [
+        pa.repeat(pa.scalar(file_no, pa.int32()), batch.num_rows),
+        pa.array(batch["seq"].to_numpy() + seq),
+        pa.array(batch["byte_offset"].to_numpy() + byte_offset),
+        *batch.columns[3:],
+    ]
+    return pa.record_batch(columns, schema=batch.schema)

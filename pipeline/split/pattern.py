@@ -19,16 +19,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline.split.lines import lines_batch, view_array
+from pipeline.split.layout import Layout, learn_layout, take_fields
+from pipeline.split.lines import FIELDS, SCHEMA, places, view_array
 from pipeline.split.scan import Scan
+from pipeline.split.words import PADDING, stands_at
 
-__all__ = ["Pattern", "cut", "learn"]
+__all__ = ["Cut", "Pattern", "cut", "learn"]
 
 _SAMPLE = 64
 _LONGEST = 64
 _WHITE = b" \t\r\n"
 _GAP = re.compile(rb"\}([ \t\r\n,]*)\Z")
 _MOST_UNUSUAL = 64
+_LEARN_FROM = 8
 
 
 @dataclass(frozen=True)
@@ -92,42 +95,24 @@ def learn(window: bytes, scan: Scan) -> Pattern | None:
     return Pattern(gap, opening, leads.pop() if leads else None)
 
 
-def _stands_at(
-    data: NDArray[np.uint8], at: NDArray[np.int64], literal: bytes
-) -> NDArray[np.bool_]:
-    """Whether ``literal`` stands at each position; none of them reaches over the end."""
-    if not len(at):
-        return np.zeros(0, np.bool_)
-    width = min(8, 1 << (len(literal).bit_length() - 1))
-    # All overlapping words of the data, so that one comparison covers up to eight bytes.
-    words = np.ndarray(len(data) - width + 1, f"<u{width}", data, strides=(1,))
-    found = np.ones(len(at), np.bool_)
-    for offset in {*range(0, len(literal) - width, width), len(literal) - width}:
-        found &= words[at + offset] == np.frombuffer(literal, f"<u{width}", 1, offset)[0]
-    return found
-
-
-def _find(data: NDArray[np.uint8], literal: bytes, anchor: int) -> NDArray[np.int64]:
-    """Where ``literal`` stands in ``data``, found by its byte at ``anchor``, a rare one."""
-    if len(data) < len(literal):
-        return np.zeros(0, np.int64)
-    at = np.flatnonzero(data == literal[anchor]) - anchor
-    at = at[(at >= 0) & (at + len(literal) <= len(data))]
-    return at[_stands_at(data, at, literal)]
+def _find(data: NDArray[np.uint8], literal: bytes, braces: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where ``literal``, which has an opening brace, stands in ``data``."""
+    at = braces - literal.index(b"{")
+    return at[stands_at(data, np.maximum(at, 0), literal) & (at >= 0)]
 
 
 def _boundaries(
-    block: bytes, data: NDArray[np.uint8], pattern: Pattern
+    block: bytes, data: NDArray[np.uint8], braces: NDArray[np.int64], pattern: Pattern
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """Where events begin, and where the event before each of them ends.
 
     A gap may differ from the usual one here and there, as where two writers' output was joined.
     """
-    starts = _find(data, pattern.opening, 0)
+    starts = _find(data, pattern.opening, braces)
     before = b"}" + pattern.gap
     ends = starts - len(pattern.gap)
     usual = ends > 0
-    usual[usual] = _stands_at(data, ends[usual] - 1, before)
+    usual[usual] = stands_at(data, ends[usual] - 1, before)
     unusual = np.flatnonzero(~usual)
     if len(unusual) > _MOST_UNUSUAL:
         return None
@@ -140,15 +125,28 @@ def _boundaries(
     return starts[keep], ends[keep]
 
 
-def cut(block: bytes, pattern: Pattern, seq: int, base: int) -> tuple[pa.RecordBatch, int] | None:
-    """Cut ``block``, which begins with the gap before an event, at the pattern's literals.
-
-    Returns the lines, numbered from ``seq`` with byte offsets from ``base``, and how many bytes
-    they cover; None where the block does not follow the pattern.
+@dataclass(frozen=True)
+class Cut:
+    """The events of a block, as ``FIELDS`` where they follow a layout, else as lines, both with
+    ordinals and byte offsets from 0; how many bytes of the block they cover; and layouts that
+    some of the lines are written in.
     """
-    data = np.frombuffer(bytearray(block), np.uint8)
+
+    fields: pa.RecordBatch
+    lines: pa.RecordBatch
+    consumed: int
+    layouts: tuple[Layout, ...]
+
+
+def cut(block: bytes, until: int, pattern: Pattern, layouts: tuple[Layout, ...]) -> Cut | None:
+    """Cut the first ``until`` bytes of ``block``, which begins with the gap before an event, at
+    the pattern's literals; None where it does not follow the pattern.
+    """
+    data = np.zeros(until + PADDING, np.uint8)
+    data[:until] = np.frombuffer(block, np.uint8, until)
+    braces = np.flatnonzero(data == ord("{"))
     first = block.find(b"{")
-    found = _boundaries(block, data, pattern)
+    found = _boundaries(block, data, braces, pattern)
     if first < 0 or found is None or block[:first].strip(_WHITE + b","):
         return None
     following, ends = found
@@ -162,8 +160,8 @@ def cut(block: bytes, pattern: Pattern, seq: int, base: int) -> tuple[pa.RecordB
     args_ends = np.zeros(len(starts), np.int64)
     has_args = np.zeros(len(starts), np.bool_)
     if pattern.args is not None:
-        lead = _find(data[:consumed], pattern.args, len(pattern.args) - 1)
-        lead = lead[lead > first]
+        lead = _find(data, pattern.args, braces)
+        lead = lead[(lead > first) & (lead < consumed)]
         event = np.searchsorted(starts, lead, "right") - 1
         has_args[event] = True
         head_ends[event] = lead + 1
@@ -171,10 +169,49 @@ def cut(block: bytes, pattern: Pattern, seq: int, base: int) -> tuple[pa.RecordB
         args_ends[event] = ends[event] - 1
         data[lead] = ord("}")  # `{A, "args": {B}}` becomes `{A}` and `{B}`
     buffer = pa.py_buffer(data)
-    batch = lines_batch(
-        seq,
-        starts + base,
-        view_array(buffer, starts, head_ends),
-        view_array(buffer, args_starts, args_ends, has_args),
+
+    def args_of(chosen: NDArray[np.int64]) -> pa.Array:
+        return view_array(buffer, args_starts[chosen], args_ends[chosen], has_args[chosen])
+
+    is_text = block.isascii() or _is_utf8(data)
+    events, columns = take_fields(data, starts, head_ends, layouts if is_text else ())
+    is_line = np.ones(len(starts), np.bool_)
+    is_line[events] = False
+    rest = np.flatnonzero(is_line)
+    columns |= places(events, starts[events]) | {
+        "args": pa.ExtensionArray.from_storage(pa.json_(), args_of(events).cast(pa.string()))
+    }
+    lines = {
+        **places(rest, starts[rest]),
+        "head": view_array(buffer, starts[rest], head_ends[rest]),
+        "args": args_of(rest),
+    }
+    return Cut(
+        pa.record_batch([columns[name] for name in FIELDS.names], schema=FIELDS),
+        pa.record_batch([lines[name] for name in SCHEMA.names], schema=SCHEMA),
+        consumed,
+        _new_layouts(data, starts[rest], head_ends[rest], layouts),
     )
-    return batch, consumed
+
+
+def _is_utf8(data: NDArray[np.uint8]) -> bool:
+    try:
+        str(data.data, "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _new_layouts(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    known: tuple[Layout, ...],
+) -> tuple[Layout, ...]:
+    """Layouts of a few of the events that follow none that is known."""
+    chosen = np.unique(np.linspace(0, len(starts) - 1, _LEARN_FROM).astype(np.int64))
+    learned = {
+        learn_layout(data[starts[at] : ends[at]].tobytes())
+        for at in (chosen.tolist() if len(starts) else ())
+    }
+    return tuple(layout for layout in learned if layout is not None and layout not in known)

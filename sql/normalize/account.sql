@@ -9,31 +9,40 @@ WITH elements AS (
     SELECT file_no, status, reject, 'sample' AS ph, 0 AS dur_ns FROM samples
 ),
 
+alike AS (
+    SELECT
+        file_no, ph, status, reject IS NOT NULL AS is_rejected, COUNT(*) AS n,
+        COUNT(*) FILTER (ph IN ('B', 'b', 'S') OR (ph = 'X' AND dur_ns IS NULL)) AS open_slices
+    FROM elements
+    GROUP BY ALL
+    UNION ALL
+    SELECT file_no, ph, NULL AS status, FALSE AS is_rejected, events, open_slices FROM tally
+),
+
 counted AS (
     SELECT
-        e.file_no,
-        COUNT(*) FILTER (e.status IS NULL) AS events_read,
-        COUNT(*) FILTER (e.status = 'empty') AS empty_events,
-        COUNT(*) FILTER (e.reject IS NOT NULL) AS rejected,
-        COUNT(*) FILTER (e.ph = 'M' AND e.reject IS NULL) AS metadata_events,
-        COUNT(*) FILTER (e.ph IN ('C', 'sample') AND e.reject IS NULL AND e.status IS NULL)
+        file_no,
+        SUM(n) FILTER (status IS NULL) AS events_read,
+        SUM(n) FILTER (status = 'empty') AS empty_events,
+        SUM(n) FILTER (is_rejected) AS rejected,
+        SUM(n) FILTER (ph = 'M' AND NOT is_rejected) AS metadata_events,
+        SUM(n) FILTER (ph IN ('C', 'sample') AND NOT is_rejected AND status IS NULL)
             AS counter_events,
-        COUNT(*) FILTER (e.ph IN ('E', 'e', 'F') AND e.reject IS NULL) AS ends,
-        COUNT(*) FILTER (
-            e.reject IS NULL AND e.status IS NULL
-            AND e.ph NOT IN ('M', 'C', 'E', 'e', 'F', 'sample')
+        SUM(n) FILTER (ph IN ('E', 'e', 'F') AND NOT is_rejected) AS ends,
+        SUM(n) FILTER (
+            NOT is_rejected AND status IS NULL
+            AND ph NOT IN ('M', 'C', 'E', 'e', 'F', 'sample')
         ) AS event_rows,
-        COUNT(*) FILTER (e.ph = 'X' AND e.dur_ns IS NULL AND e.reject IS NULL)
-            + COUNT(*) FILTER (e.ph IN ('B', 'b', 'S') AND e.reject IS NULL) AS open_slices
-    FROM elements AS e
-    GROUP BY e.file_no
+        SUM(open_slices) FILTER (NOT is_rejected) AS open_slices
+    FROM alike
+    GROUP BY file_no
 ),
 
 phases AS (
     SELECT file_no, MAP_FROM_ENTRIES(LIST((ph, events) ORDER BY ph)) AS events_by_phase
     FROM (
-        SELECT file_no, COALESCE(ph, '') AS ph, COUNT(*) AS events
-        FROM elements
+        SELECT file_no, COALESCE(ph, '') AS ph, SUM(n)::BIGINT AS events
+        FROM alike
         WHERE status IS NULL
         GROUP BY ALL
     )
@@ -66,6 +75,8 @@ span AS (
         WHERE reject IS NULL AND status IS NULL AND ph NOT IN ('M', 'C', 'E', 'e', 'F')
         UNION ALL
         SELECT file_no, ts_ns, ts_ns AS end_ns FROM metric_rows
+        UNION ALL
+        SELECT file_no, first_ns, last_ns FROM tally
     )
     GROUP BY file_no
 ),
@@ -78,17 +89,18 @@ SELECT
     f.file_no, f.clock, f.base_ns,
     f.base_ns + s.first_ns AS first_ns,
     f.base_ns + GREATEST(s.last_ns, p.last_ns) AS last_ns,
-    COALESCE(c.events_read, 0) AS events_read,
+    COALESCE(c.events_read, 0)::BIGINT AS events_read,
     COALESCE(ph.events_by_phase, MAP {}::MAP (VARCHAR, BIGINT)) AS events_by_phase,
-    COALESCE(c.event_rows, 0) AS event_rows,
+    COALESCE(c.event_rows, 0)::BIGINT AS event_rows,
     COALESCE(m.metric_rows, 0) AS metric_rows,
-    COALESCE(c.metadata_events, 0) AS metadata_events,
-    COALESCE(c.counter_events, 0) AS counter_events,
+    COALESCE(c.metadata_events, 0)::BIGINT AS metadata_events,
+    COALESCE(c.counter_events, 0)::BIGINT AS counter_events,
     COALESCE(p.pairs, 0) AS paired_ends,
-    COALESCE(c.open_slices, 0) - COALESCE(p.pairs, 0) + COALESCE(p.endless, 0) AS unfinished,
-    COALESCE(c.ends, 0) - COALESCE(p.pairs, 0) AS unmatched_ends,
-    COALESCE(c.rejected, 0) AS rejected,
-    COALESCE(c.empty_events, 0) AS empty_events
+    (COALESCE(c.open_slices, 0) - COALESCE(p.pairs, 0) + COALESCE(p.endless, 0))::BIGINT
+        AS unfinished,
+    (COALESCE(c.ends, 0) - COALESCE(p.pairs, 0))::BIGINT AS unmatched_ends,
+    COALESCE(c.rejected, 0)::BIGINT AS rejected,
+    COALESCE(c.empty_events, 0)::BIGINT AS empty_events
 FROM files AS f
 LEFT JOIN counted AS c ON c.file_no = f.file_no
 LEFT JOIN phases AS ph ON ph.file_no = f.file_no

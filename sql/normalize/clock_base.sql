@@ -15,34 +15,18 @@ FROM (
             TRY_CAST(MAX(p.base_us)::HUGEINT * 1000 AS BIGINT),
             CASE
                 WHEN f.format = 'system' THEN 0
-                WHEN MIN(p.ts_ns) FILTER (p.ph <> 'M' AND p.reject IS NULL)
-                    >= 946684800000000000 THEN 0
+                WHEN MIN(p.ts_ns) >= 946684800000000000 THEN 0
             END
         ) AS base_ns
     FROM files AS f
-    LEFT JOIN parsed AS p ON p.file_no = f.file_no
+    LEFT JOIN (
+        SELECT
+            file_no, base_us,
+            CASE WHEN ph <> 'M' AND reject IS NULL THEN ts_ns END AS ts_ns
+        FROM parsed
+        UNION ALL
+        SELECT file_no, NULL AS base_us, first_ns FROM tally
+    ) AS p ON p.file_no = f.file_no
     GROUP BY f.file_no, f.given_base_ns, f.format
 ) AS found
 WHERE files.file_no = found.file_no;
-
--- A place in time that no BIGINT of nanoseconds can say is no place.
-UPDATE parsed
-SET reject = 'timestamp out of range (ts)'
-FROM files
-WHERE
-    files.file_no = parsed.file_no AND files.base_ns <> 0 AND parsed.reject IS NULL
-    AND parsed.ph <> 'M'
-    AND TRY_CAST(parsed.ts_ns::HUGEINT + files.base_ns AS BIGINT) IS NULL;
-
--- An end that none can say leaves the slice unfinished.
-UPDATE parsed
-SET dur_ns = NULL
-FROM files
-WHERE
-    files.file_no = parsed.file_no
-    -- Only these can reach beyond 2^63 together; the others need no slow arithmetic.
-    AND (
-        parsed.dur_ns > 1000000000000000000 OR parsed.ts_ns > 4000000000000000000
-        OR files.base_ns > 4000000000000000000
-    )
-    AND TRY_CAST(parsed.ts_ns::HUGEINT + files.base_ns + parsed.dur_ns AS BIGINT) IS NULL;

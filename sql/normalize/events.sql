@@ -1,8 +1,25 @@
 -- The rows of the events table of one file of one partition, sorted. $run_key, $node_key: the
 -- partition; $from_ns, $last_ns: its hour, both included; $clock: epoch or trace. The file takes
--- the events of the batch from $first_place to $until_place, half open; they stand in the files
--- from $first_file to $last_file and, if that is one, from $first_seq to $until_seq, which says it
--- in columns that prune. Columns of the result: see views/events.sql.
+-- the events of the batch from $first_place to $until_place, half open: a segment, whose staged
+-- events are the table staged. They stand in the files from $first_file to $last_file and, if
+-- that is one, from $first_seq to $until_seq, which says it in columns that prune.
+-- Columns of the result: see views/events.sql.
+WITH p AS (
+    SELECT
+        file_no, seq, ph, ts_ns, dur_ns, name, category, pid, tid, pid_text, tid_text, id,
+        step_num, batch, device, stream, correlation, external_id, bytes, args
+    FROM parsed
+    WHERE
+        reject IS NULL AND status IS NULL AND ph NOT IN ('M', 'C', 'E', 'e', 'F')
+        AND file_no BETWEEN $first_file AND $last_file
+        AND seq >= $first_seq AND seq < $until_seq
+    UNION ALL
+    SELECT
+        file_no, seq, ph, ts_ns, dur_ns, name, category, pid, tid, NULL, NULL, id,
+        step_num, batch, device, stream, correlation, external_id, bytes, args
+    FROM staged
+)
+
 SELECT
     f.ingest_id,
     p.seq,
@@ -46,16 +63,13 @@ SELECT
         WHEN c.begin_seq IS NULL THEN p.args
         ELSE merge_args(p.args::VARCHAR, c.end_args::VARCHAR)::JSON
     END AS args
-FROM parsed AS p
+FROM p
 INNER JOIN files AS f ON f.file_no = p.file_no
 LEFT JOIN closed AS c ON c.file_no = p.file_no AND c.begin_seq = p.seq
 LEFT JOIN process_names AS pn ON pn.file_no = p.file_no AND pn.pid = p.pid
 LEFT JOIN thread_names AS tn ON tn.file_no = p.file_no AND tn.pid = p.pid AND tn.tid = p.tid
 WHERE
-    p.reject IS NULL AND p.status IS NULL AND p.ph NOT IN ('M', 'C', 'E', 'e', 'F')
-    AND f.run_key = $run_key AND f.node_key = $node_key AND f.clock = $clock
+    f.run_key = $run_key AND f.node_key = $node_key AND f.clock = $clock
     AND f.base_ns + p.ts_ns >= $from_ns AND f.base_ns + p.ts_ns <= $last_ns
-    AND p.file_no BETWEEN $first_file AND $last_file
-    AND p.seq >= $first_seq AND p.seq < $until_seq
     AND f.first_place + p.seq >= $first_place AND f.first_place + p.seq < $until_place
 ORDER BY ts_ns, p.seq

@@ -7,11 +7,16 @@ CREATE OR REPLACE TEMP MACRO head_fields(head) AS from_json(head, '{
     "bp": "VARCHAR", "args": "JSON"
 }');
 
--- args: the arguments that have a column, as a list of texts in this order.
-CREATE OR REPLACE TEMP MACRO args_fields(args) AS json_extract_string(args, [
-    'step_num', 'batch', 'device', 'Device Id', 'stream', 'correlation', 'External id',
-    'external id', 'bytes', 'Bytes', 'name', 'start_time_since_epoch_in_micros'
-]);
+-- args: the arguments that have a column.
+CREATE OR REPLACE TEMP MACRO args_fields(args) AS from_json(args, '{
+    "step_num": "BIGINT", "batch": "BIGINT", "device": "INTEGER", "stream": "BIGINT",
+    "correlation": "BIGINT", "External id": "BIGINT", "bytes": "BIGINT"
+}');
+
+-- Other spellings of these. Field names of a struct differ in more than case, so they are apart.
+CREATE OR REPLACE TEMP MACRO other_args_fields(args) AS from_json(args, '{
+    "Device Id": "INTEGER", "external id": "BIGINT", "Bytes": "BIGINT"
+}');
 
 -- A sample of system metrics.
 CREATE OR REPLACE TEMP MACRO sample_fields(head) AS from_json(head, '{

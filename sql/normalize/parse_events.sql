@@ -1,8 +1,10 @@
--- Reads lines (one trace event each) into parsed. lines: file_no, seq, head (the event's JSON
--- without the value of args), args (that value as written, null if no object).
--- $quick: the lines were cut by pattern, so an args key still in head means a wrong cut.
+-- Reads lines (one trace event each). lines: file_no, seq, head (the event's JSON without the
+-- value of args), args (that value as written, null if no object). $quick: the lines were cut by
+-- pattern, so an args key still in head means a wrong cut.
 -- Microseconds go through DECIMAL text to whole nanoseconds, half away from zero.
-INSERT INTO parsed
+-- Columns: those of parsed (tables.sql), then is_plain: what becomes of the event is certain,
+-- whatever else the document holds. So its time is far from where a clock's base could take it
+-- out of BIGINT.
 WITH heads AS (
     SELECT
         file_no, seq, head, args,
@@ -20,11 +22,16 @@ whole AS (
     FROM heads
 ),
 
+arguments AS (
+    SELECT *, TRY(args_fields(args)) AS a FROM whole
+),
+
+-- Other spellings are those of events that have no "External id".
 fields AS (
     SELECT
         *,
-        TRY(args_fields(args)) AS a
-    FROM whole
+        CASE WHEN a."External id" IS NULL THEN TRY(other_args_fields(args)) END AS o
+    FROM arguments
 ),
 
 checked AS (
@@ -59,32 +66,47 @@ checked AS (
                 THEN json_extract_string(head, ['$.id2.global', '$.id2.local', '$.scope'])
         END AS scoped
     FROM fields
+),
+
+decided AS (
+    SELECT
+        *,
+        CASE
+            WHEN status IS NOT NULL THEN NULL
+            WHEN h.ph IS NULL THEN 'no phase (ph)'
+            WHEN h.ph = 'M' THEN NULL
+            WHEN ts_ns IS NULL THEN 'no usable timestamp (ts)'
+            WHEN h.ph = 'X' AND dur_ns < 0 THEN 'negative duration (dur)'
+        END AS reject
+    FROM checked
 )
 
 SELECT
-    file_no, seq, status,
-    CASE
-        WHEN status IS NOT NULL THEN NULL
-        WHEN h.ph IS NULL THEN 'no phase (ph)'
-        WHEN h.ph = 'M' THEN NULL
-        WHEN ts_ns IS NULL THEN 'no usable timestamp (ts)'
-        WHEN h.ph = 'X' AND dur_ns < 0 THEN 'negative duration (dur)'
-    END AS reject,
-    h.ph, h.name, h.cat, ts_ns, dur_ns,
-    COALESCE(h.pid, text_id(pid_text)), COALESCE(h.tid, text_id(tid_text)),
-    CASE WHEN TRY_CAST(pid_text AS UBIGINT) IS NULL THEN pid_text END,
-    CASE WHEN TRY_CAST(tid_text AS UBIGINT) IS NULL THEN tid_text END,
-    COALESCE(h.id, scoped[1], scoped[2]),
+    file_no, seq, status, reject,
+    h.ph AS ph, h.name AS name, h.cat AS category, ts_ns, dur_ns,
+    COALESCE(h.pid, text_id(pid_text)) AS pid, COALESCE(h.tid, text_id(tid_text)) AS tid,
+    CASE WHEN TRY_CAST(pid_text AS UBIGINT) IS NULL THEN pid_text END AS pid_text,
+    CASE WHEN TRY_CAST(tid_text AS UBIGINT) IS NULL THEN tid_text END AS tid_text,
+    COALESCE(h.id, scoped[1], scoped[2]) AS id,
     CASE
         WHEN scoped[2] IS NOT NULL
             THEN concat_ws(' ', scoped[3], 'pid', COALESCE(h.pid::VARCHAR, pid_text))
         ELSE scoped[3]
-    END,
-    TRY_CAST(a[1] AS BIGINT), TRY_CAST(a[2] AS BIGINT),
-    TRY_CAST(COALESCE(a[3], a[4]) AS INTEGER), TRY_CAST(a[5] AS BIGINT),
-    TRY_CAST(a[6] AS BIGINT), TRY_CAST(COALESCE(a[7], a[8]) AS BIGINT),
-    TRY_CAST(COALESCE(a[9], a[10]) AS BIGINT),
-    CASE WHEN h.ph = 'M' THEN a[11] END,
-    CASE WHEN h.ph = 'M' THEN TRY_CAST(a[12] AS BIGINT) END,
-    args
-FROM checked;
+    END AS id_scope,
+    a.step_num AS step_num, a.batch AS batch,
+    COALESCE(a.device, o."Device Id") AS device, a.stream AS stream,
+    a.correlation AS correlation, COALESCE(a."External id", o."external id") AS external_id,
+    COALESCE(a.bytes, o."Bytes") AS bytes,
+    CASE WHEN h.ph = 'M' THEN json_extract_string(args, 'name') END AS label,
+    CASE
+        WHEN h.ph = 'M'
+            THEN TRY_CAST(
+                json_extract_string(args, 'start_time_since_epoch_in_micros') AS BIGINT
+            )
+    END AS base_us,
+    args,
+    status IS NULL AND reject IS NULL AND pid_text IS NULL AND tid_text IS NULL
+    AND h.ph NOT IN ('M', 'C', 'B', 'E', 'b', 'e', 'S', 'F')
+    AND ts_ns BETWEEN -4000000000000000000 AND 4000000000000000000
+    AND COALESCE(dur_ns, 0) < 1000000000000000000 AS is_plain
+FROM decided

@@ -1,7 +1,6 @@
--- Reads lines (one system metric sample each) into samples. The smdebug system layout: Type,
--- Name, Dimension, Value, NodeId, Timestamp (seconds since the epoch, cut to whole nanoseconds
--- from the decimal text). $quick: the lines were cut by pattern.
-INSERT INTO samples
+-- Reads lines (one system metric sample each). The smdebug system layout: Type, Name, Dimension,
+-- Value, NodeId, Timestamp (seconds since the epoch, cut to whole nanoseconds from the decimal
+-- text). $quick: the lines were cut by pattern. Columns: those of samples (tables.sql).
 WITH heads AS (
     SELECT
         file_no, seq, head,
@@ -34,8 +33,8 @@ SELECT
         WHEN ts_ns IS NULL THEN 'no usable timestamp (Timestamp)'
         WHEN h.Type IS NULL AND h.Name IS NULL AND h.Dimension IS NULL
             THEN 'no metric (Type, Name, Dimension)'
-    END,
-    ts_ns, system_resource(h.Type), h.Name, h.Dimension,
-    CASE WHEN isfinite(h.Value) THEN h.Value END,
-    h.NodeId
-FROM checked;
+    END AS reject,
+    ts_ns, system_resource(h.Type) AS resource, h.Name AS device, h.Dimension AS metric,
+    CASE WHEN isfinite(h.Value) THEN h.Value END AS value,
+    h.NodeId AS node
+FROM checked

@@ -1,7 +1,6 @@
--- Which files of which partitions the rows of the batch go to: run_key, node_key, clock, hour_no
--- (whole hours since the epoch; null for the clock of a trace), segment, and whether there are
--- events and metrics in it. A segment is $segment_events events of the batch, in the order of the
--- documents, so that sorting one never needs more memory than there is.
+-- Which partitions the rows of one segment of the batch go to: run_key, node_key, clock, hour_no
+-- (whole hours since the epoch; null for the clock of a trace), and whether there are events and
+-- metrics. Parameters as in events.sql; the segment's staged events are the table staged.
 SELECT
     f.run_key, f.node_key, f.clock,
     CASE
@@ -9,7 +8,6 @@ SELECT
             THEN (f.base_ns + r.ts_ns) // 3600000000000
                 - ((f.base_ns + r.ts_ns) % 3600000000000 < 0)::INT
     END AS hour_no,
-    (f.first_place + r.seq) // $segment_events AS segment,
     bool_or(r.is_event) AS has_events,
     bool_or(NOT r.is_event) AS has_metrics
 FROM (
@@ -19,7 +17,14 @@ FROM (
     UNION ALL
     SELECT file_no, seq, ts_ns, FALSE AS is_event
     FROM metric_rows
+    UNION ALL
+    SELECT file_no, seq, ts_ns, TRUE AS is_event
+    FROM staged
 ) AS r
 INNER JOIN files AS f ON f.file_no = r.file_no
+WHERE
+    r.file_no BETWEEN $first_file AND $last_file
+    AND r.seq >= $first_seq AND r.seq < $until_seq
+    AND f.first_place + r.seq >= $first_place AND f.first_place + r.seq < $until_place
 GROUP BY ALL
 ORDER BY ALL

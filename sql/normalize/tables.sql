@@ -9,7 +9,8 @@ CREATE TEMP TABLE files (
     rank INTEGER, given_base_ns BIGINT, first_place BIGINT, base_ns BIGINT, clock VARCHAR
 );
 
--- One row an element of traceEvents. status says why the text must be looked at again
+-- One row an element of traceEvents that is not staged: others decide what becomes of it, it is
+-- odd, or rejected. status says why the text must be looked at again
 -- (broken: no valid JSON; twice: a key stands twice); reject, why it becomes no row.
 -- A text pid or tid stands in *_text, and its stable negative id in pid or tid.
 CREATE TEMP TABLE parsed (
@@ -18,6 +19,12 @@ CREATE TEMP TABLE parsed (
     pid BIGINT, tid BIGINT, pid_text VARCHAR, tid_text VARCHAR, id VARCHAR, id_scope VARCHAR,
     step_num BIGINT, batch BIGINT, device INTEGER, stream BIGINT, correlation BIGINT,
     external_id BIGINT, bytes BIGINT, label VARCHAR, base_us BIGINT, args JSON
+);
+
+-- What was staged, counted by file and phase; open_slices have no duration.
+CREATE TEMP TABLE tally (
+    file_no INTEGER, ph VARCHAR, events BIGINT, open_slices BIGINT, first_ns BIGINT,
+    last_ns BIGINT
 );
 
 -- One row a line of a system metrics file.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -28,12 +29,14 @@ events = st.fixed_dictionaries(
 def read_all(document: bytes, block_size: int = 512) -> tuple[list[dict[str, Any]], Any]:
     """Split and parse a document as ingest does; the events in order, and the splitter."""
     splitter = DocumentSplitter(io.BytesIO(document).read, block_size=block_size)
-    with Workspace("200MB", 1, "") as workspace:
+    with TemporaryDirectory() as spill, Workspace("200MB", 1, spill) as workspace:
         workspace.read(splitter, 0, False)
         workspace.finish([])
+        list(workspace.partitions())
         rows = workspace.connection.execute(
-            "SELECT name, category, ts_ns, dur_ns, args::VARCHAR FROM parsed"
-            " WHERE status IS NULL AND reject IS NULL ORDER BY seq"
+            "SELECT name, category, ts_ns, dur_ns, args::VARCHAR FROM ("
+            "SELECT * FROM staged UNION ALL BY NAME"
+            " SELECT * FROM parsed WHERE status IS NULL AND reject IS NULL) ORDER BY seq"
         ).fetchall()
     return [
         {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import given, settings
@@ -44,9 +45,9 @@ def test_pairs_are_those_of_a_stack(some: list[tuple[str, str | None, int]]) -> 
         for at, (phase, name, thread) in enumerate(some)
     ]
     document = [json.dumps(events).encode(), b""]
-    with Workspace("200MB", 1, "") as workspace:
+    with TemporaryDirectory() as spill, Workspace("200MB", 1, spill) as workspace:
         workspace.read(DocumentSplitter(lambda size: document.pop(0)), 0, False)
-        (account,) = workspace.finish([FileSlot(0, 1, "r", "n", "chrome", None, None, len(some))])
+        (account,) = workspace.finish([FileSlot(0, 1, "r", "n", "chrome", None, None)])
         rows = workspace.connection.execute("SELECT begin_seq, end_seq FROM pairs").fetchall()
     want, unmatched = simulate(some)
     assert set(rows) == want

@@ -1,0 +1,3 @@
+-- Keeps the rows (a table as of parse_samples.sql).
+INSERT INTO samples
+SELECT * FROM rows
