@@ -11,17 +11,18 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline.split import pattern as quick
+from pipeline.split.buffer import Buffer
 from pipeline.split.layout import Layout
-from pipeline.split.lines import SCHEMA, numbered, places, view_array
+from pipeline.split.lines import numbered, scanned_lines
+from pipeline.split.metadata import read_beside
 from pipeline.split.model import KEEP_REJECTS, Block, Progress, Reject, Window, shown
-from pipeline.split.repair import mend_surrogates, repair
 from pipeline.split.scan import Scan, gap_bytes, scan_window
 
 __all__ = ["DocumentSplitter"]
@@ -70,18 +71,14 @@ class DocumentSplitter:
     ``keep`` is how many rejects are kept with their text; all are counted.
     """
 
-    read: Callable[[int], bytes]
+    read: InitVar[Callable[[int], bytes]]
     block_size: int = _BLOCK
     keep: int = KEEP_REJECTS
     form: str = "lines"
     truncated: bool = False
     metadata: dict[str, Any] = field(default_factory=dict)
     _progress: Progress = field(default_factory=Progress)
-    _buffer: bytes = b""
-    _base: int = 0
-    _at: int = 0
-    _returned: list[bytes] = field(default_factory=list)
-    _ended: bool = False
+    _in: Buffer = field(init=False)
     _window: int = _FIRST_WINDOW
     _header: bytes = b""
     _pattern: quick.Pattern | None = None
@@ -89,6 +86,9 @@ class DocumentSplitter:
     _exact_until: int = 0
     _exact_bytes: int = _WINDOW
     _started: bool = False
+
+    def __post_init__(self, read: Callable[[int], bytes]) -> None:
+        self._in = Buffer(read)
 
     @property
     def events_found(self) -> int:
@@ -122,10 +122,10 @@ class DocumentSplitter:
         if not self._started:
             self._started = True
             self._start()
-        self._step()
+        self._in.step()
         if not self._progress.in_events:
             return []
-        if self._pattern is not None and self._base >= self._exact_until:
+        if self._pattern is not None and self._in.base >= self._exact_until:
             # The first block shows which layouts there are.
             pieces = self._pieces(self._pattern, count if self._layouts is not None else 1)
             blocks = self._cut(pieces, self._pattern, pool)
@@ -133,21 +133,17 @@ class DocumentSplitter:
                 return blocks
         return [self._scan()]
 
-    def _step(self) -> None:
-        """Let go of the bytes before the current place."""
-        self._buffer, self._base, self._at = self._buffer[self._at :], self._base + self._at, 0
-
     def _pieces(self, pattern: quick.Pattern, count: int) -> Iterator[_Piece]:
         """Take stretches of the document from the end of an event to the end of another."""
         separator = b"}" + pattern.gap + pattern.opening
         for _ in range(count):
-            self._step()
-            self._fill(self.block_size)
-            at = self._buffer.rfind(separator, 0, self.block_size)
+            self._in.step()
+            self._in.fill(self.block_size)
+            at = self._in.text.rfind(separator, 0, self.block_size)
             if at < 0:
                 break
-            self._at = at + 1
-            yield _Piece(self._base, self._buffer, self._at, at + len(separator))
+            self._in.at = at + 1
+            yield _Piece(self._in.base, self._in.text, self._in.at, at + len(separator))
 
     def _cut(
         self, pieces: Iterator[_Piece], pattern: quick.Pattern, pool: Executor | None
@@ -169,7 +165,7 @@ class DocumentSplitter:
         blocks: list[Block] = []
         for piece, cut in zip(taken, cuts, strict=True):
             if cut is None or cut.consumed != piece.size:
-                self._take_back([piece.source for piece in taken[len(blocks) :]], piece.base)
+                self._in.take_back([piece.source for piece in taken[len(blocks) :]], piece.base)
                 break
             before = self._progress
             fields, lines = (
@@ -185,24 +181,20 @@ class DocumentSplitter:
     def _scan(self) -> Block:
         """The next block, scanned exactly."""
         before = self._progress
-        self._fill(self.block_size)
+        self._in.fill(self.block_size)
         size = self.block_size
-        if self._base < self._exact_until:
-            size = min(size, self._exact_until - self._base)
+        if self._in.base < self._exact_until:
+            size = min(size, self._exact_until - self._in.base)
         batches: list[pa.RecordBatch] = []
         windows: list[Window] = []
-        while self._progress.in_events and self._at < size:
+        while self._progress.in_events and self._in.at < size:
             batch = self._scan_next(windows)
             if batch is not None:
                 batches.append(batch)
-        source = self._buffer[: self._at]
-        return Block(tuple(batches), None, self._base, source, len(source), before, tuple(windows))
-
-    def _take_back(self, sources: list[bytes], base: int) -> None:
-        """Have bytes that were taken, from ``base`` on, stand before all others again."""
-        parts = [*sources, self._buffer[self._at :], *self._returned]
-        self._returned = [part for part in parts if part]
-        self._buffer, self._base, self._at = b"", base, 0
+        source = self._in.text[: self._in.at]
+        return Block(
+            tuple(batches), None, self._in.base, source, len(source), before, tuple(windows)
+        )
 
     def rewind(self, blocks: list[Block], seq: int) -> None:
         """Go back to the event ``seq``: the first, in a quick block, that did not parse.
@@ -217,7 +209,7 @@ class DocumentSplitter:
             first.source[byte_offset - first.base :],
             *(block.source for block in blocks[1:]),
         ]
-        self._take_back(sources, byte_offset)
+        self._in.take_back(sources, byte_offset)
         self._progress = replace(first.before, seq=seq)
         self._exact_until = byte_offset + self._exact_bytes
         self._exact_bytes = min(self._exact_bytes * 2, _LONGEST_EXACT)
@@ -236,45 +228,19 @@ class DocumentSplitter:
 
     # -- reading ---------------------------------------------------------------------------
 
-    def _fill(self, ahead: int) -> None:
-        """Have ``ahead`` bytes from the current place in the buffer, or all there are."""
-        missing = ahead - (len(self._buffer) - self._at)
-        parts = [self._buffer]
-        while missing > 0 and (part := self._next_part(missing)):
-            parts.append(part)
-            missing -= len(part)
-        if len(parts) > 1:
-            self._buffer = b"".join(parts)
-
-    def _next_part(self, size: int) -> bytes:
-        """Bytes that were taken back, then those of the document; none at its end."""
-        while self._returned:
-            if part := self._returned.pop(0):
-                return part
-        if self._ended:
-            return b""
-        part = self.read(max(size, _FIRST_WINDOW))
-        self._ended = not part
-        return part
-
-    @property
-    def _eof(self) -> bool:
-        """Whether the buffer holds all that is left."""
-        return self._ended and not self._returned
-
     def _start(self) -> None:
-        self._fill(_FIRST_WINDOW)
-        if self._buffer.startswith(b"\xef\xbb\xbf"):
-            self._at = 3
+        self._in.fill(_FIRST_WINDOW)
+        if self._in.text.startswith(b"\xef\xbb\xbf"):
+            self._in.at = 3
             self._note("byte order mark left out")
-        while self._at < len(self._buffer) and self._buffer[self._at] in b" \t\r\n":
-            self._at += 1
-            if self._at == len(self._buffer):
-                self._fill(_FIRST_WINDOW)
-        first = self._buffer[self._at : self._at + 1]
+        while self._in.at < len(self._in.text) and self._in.text[self._in.at] in b" \t\r\n":
+            self._in.at += 1
+            if self._in.at == len(self._in.text):
+                self._in.fill(_FIRST_WINDOW)
+        first = self._in.text[self._in.at : self._in.at + 1]
         if first == b"[":
             self.form = "array"
-            self._at += 1
+            self._in.at += 1
         elif first == b"{":
             self._start_object()
         if first and self.form != "object":
@@ -284,8 +250,8 @@ class DocumentSplitter:
         """Decide between the object form and lines, and step behind ``"traceEvents": [``."""
         size = _FIRST_WINDOW
         while True:
-            self._fill(size)
-            window = self._buffer[self._at : self._at + size]
+            self._in.fill(size)
+            window = self._in.text[self._in.at : self._in.at + size]
             scan = scan_window(window)
             first_end = int(scan.ends[0]) if len(scan.ends) else len(window)
             for match in _TRACE_EVENTS.finditer(window, 0, first_end):
@@ -293,17 +259,17 @@ class DocumentSplitter:
                 if scan.broken_at >= 0 or len(outer.ends) == 1:
                     self.form = "object"
                     self._header = window[: match.start(1)][:_LONGEST_METADATA]
-                    self._at += match.end()
+                    self._in.at += match.end()
                     is_array = match.group(1) == b"["
                     self._progress = replace(self._progress, in_events=is_array)
                     return
             if len(scan.ends) or scan.broken_at >= 0:
                 return
-            if self._eof or size >= _LONGEST_HEADER:
+            if self._in.at_end or size >= _LONGEST_HEADER:
                 if size >= _LONGEST_HEADER:
-                    self._reject(self._at, window, "no traceEvents key in the first 64 MiB")
+                    self._reject(self._in.at, window, "no traceEvents key in the first 64 MiB")
                 self.truncated = True
-                self._at = len(self._buffer)
+                self._in.at = len(self._in.text)
                 return
             size *= 2
 
@@ -311,26 +277,26 @@ class DocumentSplitter:
 
     def _scan_next(self, windows: list[Window]) -> pa.RecordBatch | None:
         """Scan one window and move behind its last complete event."""
-        self._fill(self._window)
-        window = self._buffer[self._at : self._at + self._window]
-        final = self._eof and self._at + len(window) == len(self._buffer)
+        self._in.fill(self._window)
+        window = self._in.text[self._in.at : self._in.at + self._window]
+        final = self._in.at_end and self._in.at + len(window) == len(self._in.text)
         scan = scan_window(window)
         if not len(scan.ends):
             self._no_event(window, scan, final)
             return None
         events = self._read_gaps(window, scan)
-        base, seq = self._base + self._at, self._progress.seq
+        base, seq = self._in.base + self._in.at, self._progress.seq
         if events < len(scan.ends):
-            scan = _first_events(scan, events)
+            scan = scan.first(events)
         else:
-            self._at += int(scan.ends[-1])
+            self._in.at += int(scan.ends[-1])
             self._window = min(self._window * 2, _WINDOW)
         if not events:
             return None
         self._pattern = quick.learn(window, scan) or self._pattern
         self._progress = replace(self._progress, seq=seq + events)
         windows.append(Window(base, seq, window, scan.starts, scan.ends))
-        return _lines(window, scan, seq, base)
+        return scanned_lines(window, scan, seq, base)
 
     def _read_gaps(self, window: bytes, scan: Scan) -> int:
         """Look at what stands before and between the events; returns how many events to take.
@@ -345,7 +311,7 @@ class DocumentSplitter:
         for event in np.unique(np.searchsorted(scan.starts, odd)).tolist():
             start = int(scan.ends[event - 1]) if event else 0
             end = int(scan.starts[event])
-            if self._read_gap(window[start:end], self._at + start, window[end:]):
+            if self._read_gap(window[start:end], self._in.at + start, window[end:]):
                 return int(event)
         return len(scan.ends)
 
@@ -363,7 +329,7 @@ class DocumentSplitter:
                 follows = gap[match.end() :] + rest[:1]
                 if self.form == "object" and _AFTER_ARRAY.match(follows):
                     self._progress = replace(self._progress, in_events=False, closed=True)
-                    self._at = at + match.end()
+                    self._in.at = at + match.end()
                     return True
                 self._progress = replace(self._progress, closed=True)
             elif token == b"[":
@@ -378,18 +344,18 @@ class DocumentSplitter:
     def _no_event(self, window: bytes, scan: Scan, final: bool) -> None:
         """Move on where a window holds no complete event."""
         if scan.stray_at >= 0:
-            if not self._read_gap(window[: scan.stray_at], self._at, window[scan.stray_at :]):
+            if not self._read_gap(window[: scan.stray_at], self._in.at, window[scan.stray_at :]):
                 self._reject(
-                    self._at + scan.stray_at, b"}", "closing brace without an opening one"
+                    self._in.at + scan.stray_at, b"}", "closing brace without an opening one"
                 )
-                self._at += scan.stray_at + 1
+                self._in.at += scan.stray_at + 1
             return
         start = scan.open_at if scan.open_at >= 0 else len(window)
         if scan.broken_at >= 0 and scan.open_at < 0:
             start = scan.broken_at
-        if self._read_gap(window[:start], self._at, window[start:]):
+        if self._read_gap(window[:start], self._in.at, window[start:]):
             return
-        self._at += start
+        self._in.at += start
         if start == len(window):
             if final:
                 self._end_events()
@@ -401,26 +367,26 @@ class DocumentSplitter:
 
     def _resync(self, final: bool) -> None:
         """Give up the event at the current place and find the next one that can be read."""
-        offset = self._at
+        offset = self._in.at
         while True:
-            piece = self._buffer[offset:]
+            piece = self._in.text[offset:]
             for match in _EVENT_START.finditer(piece, 1):
                 start = piece.index(b"{", match.start())
                 if _is_event(piece[start : start + _WINDOW]):
                     self._reject(offset, piece[:start].rstrip(b" \t\r\n,"), "not valid JSON")
-                    self._at = offset + start
+                    self._in.at = offset + start
                     self._window = _SMALL_WINDOW
                     return
-            if self._eof or len(piece) >= _LONGEST_EVENT:
+            if self._in.at_end or len(piece) >= _LONGEST_EVENT:
                 break
-            self._fill(min(2 * len(piece), _LONGEST_EVENT))
-        if self._eof and final:
+            self._in.fill(min(2 * len(piece), _LONGEST_EVENT))
+        if self._in.at_end and final:
             self.truncated = True
-            self._note(f"the last event is cut off at byte {self._base + len(self._buffer)}")
+            self._note(f"the last event is cut off at byte {self._in.base + len(self._in.text)}")
         else:
             self._reject(offset, piece, "not valid JSON")
-        self._at = len(self._buffer)
-        if self._eof:
+        self._in.at = len(self._in.text)
+        if self._in.at_end:
             self._end_events()
 
     def _end_events(self) -> None:
@@ -430,9 +396,9 @@ class DocumentSplitter:
 
     def _finish_object(self) -> None:
         """Read the keys behind the events."""
-        tail = self._buffer[self._at :]
+        tail = self._in.text[self._in.at :]
         size, last = len(tail), tail.rstrip()[-1:]
-        while part := self._next_part(self.block_size):
+        while part := self._in.next_part(self.block_size):
             size += len(part)
             last = part.rstrip()[-1:] or last
             if len(tail) <= _LONGEST_METADATA:
@@ -441,40 +407,13 @@ class DocumentSplitter:
         if size > _LONGEST_METADATA or len(self._header) >= _LONGEST_METADATA:
             self._note(f"{size} bytes behind the events left out: over 4 MiB")
             return
-        self._read_metadata(tail)
-
-    def _read_metadata(self, tail: bytes) -> None:
-        """Take the keys beside the events; what else stands there is rejected, with its place."""
-        place = self._at
-        whole = self._header + b"null" + tail
-        arrays: list[int] = []  # of each object, the outermost last: its traceEvents keys
-
-        def count_arrays(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            arrays.append(sum(key == "traceEvents" for key, _ in pairs))
-            return dict(pairs)
-
-        decoder = json.JSONDecoder(strict=False, object_pairs_hook=count_arrays)
-        for text in (mend_surrogates(whole.decode("utf-8", "replace")), repair(whole)):
-            try:
-                self.metadata, end = decoder.raw_decode(text)
-            except (ValueError, RecursionError):
-                continue
-            self.metadata.pop("traceEvents", None)
-            if arrays[-1] > 1:
-                self._reject(place, tail, "a second traceEvents in the document")
-            if behind := text[end:].strip():
-                at = place + len(tail) - len(text[end:].lstrip().encode())
-                self._reject(at, behind.encode(), "text behind the end of the document")
-            return
-        if not self.truncated:
-            self._reject(place, tail, "not valid JSON")
-        try:
-            self.metadata = json.loads(
-                mend_surrogates((self._header + b"null}").decode("utf-8", "replace"))
-            )
-            self.metadata.pop("traceEvents", None)
-        except (ValueError, RecursionError):
+        beside = read_beside(self._header, tail, self.truncated)
+        for at, piece, reason in beside.wrong:
+            self._reject(self._in.at + at, piece, reason)
+        if beside.metadata is None:
             self._note("metadata that cannot be read left out")
+        else:
+            self.metadata = beside.metadata
 
     def _note(self, repair: str) -> None:
         if repair not in self._progress.repairs:
@@ -484,7 +423,7 @@ class DocumentSplitter:
         """Count a rejected piece that begins at ``at`` in the buffer."""
         kept = self._progress.rejects
         if len(kept) < self.keep:
-            kept = (*kept, Reject(self._base + at, reason, shown(piece)))
+            kept = (*kept, Reject(self._in.base + at, reason, shown(piece)))
         self._progress = replace(
             self._progress, rejected=self._progress.rejected + 1, rejects=kept
         )
@@ -501,36 +440,3 @@ def _is_event(text: bytes) -> bool:
         return False
     # An object inside the broken event must not be taken for the next one.
     return "Type" in event or ("ph" in event and ("ts" in event or event["ph"] == "M"))
-
-
-def _first_events(scan: Scan, count: int) -> Scan:
-    keep = scan.args_events < count
-    return replace(
-        scan,
-        starts=scan.starts[:count],
-        ends=scan.ends[:count],
-        args_events=scan.args_events[keep],
-        args_starts=scan.args_starts[keep],
-        args_ends=scan.args_ends[keep],
-    )
-
-
-def _lines(window: bytes, scan: Scan, seq: int, base: int) -> pa.RecordBatch:
-    """The events of a window as lines; a 0 is left where the value of args was."""
-    edges = np.zeros(2 * len(scan.args_starts) + 2, np.int64)
-    edges[1:-1:2], edges[2:-1:2], edges[-1] = scan.args_starts, scan.args_ends, len(window)
-    in_args = np.repeat(np.arange(len(edges) - 1) % 2 == 1, np.diff(edges))
-    head = np.where(in_args, np.uint8(ord(" ")), np.frombuffer(window, np.uint8))
-    head[scan.args_starts] = ord("0")
-    args_starts = np.zeros(len(scan.starts), np.int64)
-    args_ends = np.zeros(len(scan.starts), np.int64)
-    has_args = np.zeros(len(scan.starts), np.bool_)
-    args_starts[scan.args_events] = scan.args_starts
-    args_ends[scan.args_events] = scan.args_ends
-    has_args[scan.args_events] = True
-    columns = {
-        **places(np.arange(seq, seq + len(scan.starts)), scan.starts + base),
-        "head": view_array(pa.py_buffer(head), scan.starts, scan.ends),
-        "args": view_array(pa.py_buffer(window), args_starts, args_ends, has_args),
-    }
-    return pa.record_batch([columns[name] for name in SCHEMA.names], schema=SCHEMA)

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pipeline.split.scan import Scan
 from pipeline.split.words import first_bytes
 
-__all__ = ["FIELDS", "PHASES", "SCHEMA", "numbered", "places", "view_array"]
+__all__ = ["FIELDS", "PHASES", "SCHEMA", "numbered", "places", "scanned_lines", "view_array"]
 
 _PLACE = [("file_no", pa.int32()), ("seq", pa.int64()), ("byte_offset", pa.int64())]
 
@@ -95,3 +96,26 @@ def numbered(
         *batch.columns[3:],
     ]
     return pa.record_batch(columns, schema=batch.schema)
+
+
+def scanned_lines(window: bytes, scan: Scan, seq: int, base: int) -> pa.RecordBatch:
+    """The events of a scanned window as a batch of ``SCHEMA``, numbered from ``seq``; a 0 is left
+    where the value of args was. ``base``: where the window begins in the document.
+    """
+    edges = np.zeros(2 * len(scan.args_starts) + 2, np.int64)
+    edges[1:-1:2], edges[2:-1:2], edges[-1] = scan.args_starts, scan.args_ends, len(window)
+    in_args = np.repeat(np.arange(len(edges) - 1) % 2 == 1, np.diff(edges))
+    head = np.where(in_args, np.uint8(ord(" ")), np.frombuffer(window, np.uint8))
+    head[scan.args_starts] = ord("0")
+    args_starts = np.zeros(len(scan.starts), np.int64)
+    args_ends = np.zeros(len(scan.starts), np.int64)
+    has_args = np.zeros(len(scan.starts), np.bool_)
+    args_starts[scan.args_events] = scan.args_starts
+    args_ends[scan.args_events] = scan.args_ends
+    has_args[scan.args_events] = True
+    columns = {
+        **places(np.arange(seq, seq + len(scan.starts)), scan.starts + base),
+        "head": view_array(pa.py_buffer(head), scan.starts, scan.ends),
+        "args": view_array(pa.py_buffer(window), args_starts, args_ends, has_args),
+    }
+    return pa.record_batch([columns[name] for name in SCHEMA.names], schema=SCHEMA)

@@ -17,7 +17,7 @@ file inside out; the scan stops there and says where.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,18 @@ class Scan:
     open_at: int
     broken_at: int
     stray_at: int
+
+    def first(self, count: int) -> Scan:
+        """The same with only the first events."""
+        keep = self.args_events < count
+        return replace(
+            self,
+            starts=self.starts[:count],
+            ends=self.ends[:count],
+            args_events=self.args_events[keep],
+            args_starts=self.args_starts[keep],
+            args_ends=self.args_ends[keep],
+        )
 
 
 def _unescaped(data: NDArray[np.uint8], positions: Positions) -> Positions:
