@@ -147,7 +147,7 @@ def ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> Batch
                     fingerprint=reading.source.fingerprint,
                     batch_id=batch_id,
                     truncated=reading.truncated,
-                    repairs=reading.repairs,
+                    repairs=_repairs(reading, workspace.mended(slot.file_no)),
                     rejects=tuple(asdict(reject) for reject in rejects[:KEEP_REJECTS]),
                     metadata=reading.metadata,
                     error=reading.error,
@@ -201,6 +201,13 @@ def _read(workspace: Any, source: Source, file_no: int) -> _Reading:
         empty_events=splitter.empty_events,
         rejects=splitter.rejects,
     )
+
+
+def _repairs(reading: _Reading, mended: int) -> tuple[str, ...]:
+    """All that was put right in a document: in its structure, then in its events."""
+    if not mended:
+        return reading.repairs
+    return (*reading.repairs, f"the text of {mended} event{'s' * (mended > 1)} mended")
 
 
 class _Unreadable(Exception):

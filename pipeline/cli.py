@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +26,28 @@ _FORMATS = ["smdebug", "tensorflow", "horovod", "kineto", "composer", "system", 
 _OUTPUT_FORMATS = ["table", "csv", "json", "ndjson", "parquet"]
 
 
-def _options(values: tuple[str, ...]) -> dict[str, Any]:
-    """``k=v`` arguments as a mapping."""
-    pairs: dict[str, Any] = {}
+def _pairs(values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """``k=v`` arguments."""
     for value in values:
         key, equals, text = value.partition("=")
         if not equals or not key:
             raise UsageError(f"{value!r} is not of the form key=value")
-        pairs[key] = {"true": True, "false": False}.get(text.lower(), text)
-    return pairs
+        yield key, text
+
+
+def _options(values: tuple[str, ...]) -> dict[str, Any]:
+    """``k=v`` arguments for fsspec."""
+    switches = {"true": True, "false": False}
+    return {key: switches.get(text.lower(), text) for key, text in _pairs(values)}
+
+
+def _value(text: str) -> Any:
+    """A number, true, false, null or quoted text where it is written as JSON; else the text."""
+    try:
+        value = json.loads(text, parse_float=Decimal, parse_constant=str)
+    except ValueError:
+        return text
+    return text if isinstance(value, list | dict) else value
 
 
 def _lake_options(command: Command) -> Command:
@@ -148,8 +163,6 @@ def _show_plan(
     options: Mapping[str, Any],
     as_json: bool,
 ) -> None:
-    import json
-
     from pipeline.ingestion import plan
 
     found = plan(sources, lake, run, format=form, storage_options=options)
@@ -164,7 +177,7 @@ def _show_plan(
         }
         for s in found.sources
     ]
-    left = [{"uri": s.uri, "reason": s.reason} for s in found.skipped]
+    left = [{"uri": s.uri, "reason": s.reason} for s in (*found.refused, *found.skipped)]
     left += [{"uri": bad.source.uri, "reason": bad.reason} for bad in found.failed]
     if as_json:
         click.echo(json.dumps({"read": rows, "skip": left, "unchanged": found.unchanged}))
@@ -217,7 +230,8 @@ def _summary(report: IngestReport) -> str:
     "params",
     multiple=True,
     metavar="K=V",
-    help="Value for $K in the query; may be given several times.",
+    help="Value for $K in the query: a number, true, false or null, or else text, as is what "
+    "stands in double quotes. May be given several times.",
 )
 @click.option(
     "-o",
@@ -238,13 +252,11 @@ def sql(
     """Run DuckDB SQL over a lake, with every view and macro there."""
     if (query is None) == (file is None):
         raise UsageError("give a query, or a file with -f")
-    text = query if query is not None else Path(str(file)).read_text(encoding="utf-8")
-    values = {}
-    for param in params:
-        key, equals, value = param.partition("=")
-        if not equals or not key:
-            raise UsageError(f"--param {param!r} is not of the form key=value")
-        values[key] = value
+    try:
+        text = query if query is not None else Path(str(file)).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8: save it as UTF-8") from error
+    values = {key: _value(text) for key, text in _pairs(params)}
     with _open(lake, storage) as store:
         _show(store, text, values, form or _format_of(output), output)
 

@@ -26,6 +26,7 @@ __all__ = [
     "StorageError",
     "TracelakeError",
     "UsageError",
+    "is_of_storage",
     "storage_error",
 ]
 
@@ -74,6 +75,16 @@ _ADVICE = {
     errno.EROFS: "the file system is read-only: choose another folder",
     errno.ENAMETOOLONG: "the path is too long for this file system: use a shorter folder",
 }
+
+
+_CLOUD_LIBRARIES = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google", "s3fs")
+
+
+def is_of_storage(error: Exception) -> bool:
+    """Whether an error comes from a disk or from a library that reaches an object store; theirs
+    (no credentials, no such endpoint) are often no ``OSError``.
+    """
+    return isinstance(error, OSError) or type(error).__module__.startswith(_CLOUD_LIBRARIES)
 
 
 def storage_error(error: Exception, doing: str) -> StorageError:

@@ -18,9 +18,10 @@ from typing import Any
 from pipeline.batch import BatchResult, commit_unreadable, ingest_batch
 from pipeline.errors import SourceError
 from pipeline.sources import Discovery, Skipped, Source, discover
+from pipeline.sqlfiles import run_sql
 from pipeline.store.layout import LakePath
 from pipeline.store.marker import open_lake
-from pipeline.store.storage import lake_path
+from pipeline.store.storage import is_there, lake_path
 
 __all__ = ["IngestReport", "ingest", "plan", "plan_batches"]
 
@@ -64,8 +65,8 @@ def plan(
 ) -> Discovery:
     """What ``ingest`` would read, and what it would skip and why. Writes nothing."""
     place = lake_path(lake, storage_options)
-    live: dict[str, tuple[str, str]] = {}
-    if place.fs.exists(place.path("tracelake.json")):
+    live: dict[str, _Live] = {}
+    if is_there(place):
         live, _ = _live_files(place)
     return _discover(sources, run, format, storage_options, live)
 
@@ -96,31 +97,34 @@ def ingest(
     if not names:
         raise SourceError("nothing to ingest: name a file, a folder or a URL")
     # A lake is made only once there is something to put into it.
-    is_new = not place.fs.exists(place.path("tracelake.json"))
-    live: dict[str, tuple[str, str]] = {}
+    is_new = not is_there(place)
+    live: dict[str, _Live] = {}
     latest = 0
     if not is_new:
         open_lake(place)
         live, latest = _live_files(place)
     found = _discover(names, run, format, storage_options, live)
     if not (found.sources or found.unchanged or found.failed):
-        reasons = "; ".join(f"{skip.uri}: {skip.reason}" for skip in found.skipped[:3])
+        left = (*found.refused, *found.skipped)
+        reasons = "; ".join(f"{skip.uri}: {skip.reason}" for skip in left[:3])
         raise SourceError(f"no trace to ingest in {', '.join(names)} ({reasons or 'empty'})")
     if is_new:
         open_lake(place, create=True)
     if found.failed:
         commit_unreadable(place, found.failed, latest)
+    failed = tuple(Skipped(bad.source.uri, bad.reason) for bad in found.failed)
+    named = tuple(Skipped(skip.uri, f"{skip.uri}: {skip.reason}") for skip in found.refused)
     report = IngestReport(
         lake=os.fspath(lake),
         unchanged=found.unchanged,
         skipped=found.skipped,
-        failed=tuple(Skipped(bad.source.uri, bad.reason) for bad in found.failed),
+        failed=(*failed, *named),
         runs=tuple(sorted({source.run for source in found.sources})),
     )
     for result in _read_batches(place, found.sources, latest, workers):
         report = _add(report, result)
         if progress is not None:
-            done = report.files + len(report.failed) - len(found.failed)
+            done = report.files + len(report.failed) - len(failed) - len(named)
             progress(done, len(found.sources), result.last)
     return replace(report, seconds=round(time.perf_counter() - started, 3))
 
@@ -130,27 +134,38 @@ def _discover(
     run: str | None,
     format: str | None,
     options: Mapping[str, Any] | None,
-    live: Mapping[str, tuple[str, str]],
+    live: Mapping[str, _Live],
 ) -> Discovery:
+    def known(uri: str, fingerprint: str, run_name: str) -> bool:
+        now = live.get(uri)
+        return now is not None and now == _Live(fingerprint, run_name, format or now.format)
+
     return discover(
         sources,
         run=run,
         format=format,
         storage_options=options,
-        known=lambda uri, fingerprint, run_name: live.get(uri) == (fingerprint, run_name),
+        known=known,
     )
 
 
-def _live_files(place: LakePath) -> tuple[dict[str, tuple[str, str]], int]:
-    """Fingerprint and run of each file in the lake, and the latest version of the ledger."""
+@dataclass(frozen=True)
+class _Live:
+    """What the lake holds of a file."""
+
+    fingerprint: str
+    run: str
+    format: str
+
+
+def _live_files(place: LakePath) -> tuple[dict[str, _Live], int]:
+    """What is in the lake of each file, and the latest version of the ledger."""
     from pipeline.store.lake import Store
 
     with Store(place) as store:
-        rows = store.connection.execute(
-            "SELECT uri, fingerprint, run FROM _live_sources"
-        ).fetchall()
-        version = store.connection.execute("SELECT max(version) FROM _ledger").fetchall()[0][0]
-    return {uri: (fingerprint, run) for uri, fingerprint, run in rows}, version or 0
+        rows = run_sql(store.connection, "queries/live_files").fetchall()
+        (latest,) = run_sql(store.connection, "queries/latest_version").fetchall()
+    return {uri: _Live(*rest) for uri, *rest in rows}, latest[0]
 
 
 def plan_batches(sources: Sequence[Source]) -> Iterator[list[Source]]:

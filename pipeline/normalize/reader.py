@@ -5,6 +5,7 @@ keeps the text of what is rejected.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -46,6 +47,7 @@ class Reader:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, stage: Stage, threads: int) -> None:
         self.rejects: dict[int, list[Reject]] = {}
+        self.mended: Counter[int] = Counter()
         self.first_places = [0]
         self._connection = connection
         self._stage = stage
@@ -166,6 +168,7 @@ class Reader:
         for name, value in (("reject", "not valid JSON"), ("status", None)):
             given = pc.if_else(is_broken, pa.scalar(value, pa.string()), rows[name])
             rows = rows.set_column(rows.schema.get_field_index(name), name, given)
+        self.mended.update(rows["file_no"].filter(pc.invert(is_broken)).to_pylist())
         return rows
 
     def _parse(self, batches: list[pa.RecordBatch], is_quick: bool, is_samples: bool) -> pa.Table:
@@ -217,6 +220,7 @@ class Reader:
         """Take out all that was read of a file."""
         self.flush()
         self.rejects.pop(file_no, None)
+        self.mended.pop(file_no, None)
         self._stage.forget(file_no)
         for table in ("parsed", "samples", "tally"):
             self._connection.execute(f"DELETE FROM {table} WHERE file_no = ?", [file_no])

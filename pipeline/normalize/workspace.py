@@ -79,6 +79,10 @@ class Workspace:
         """The first rejected events of each file, with their text."""
         return MappingProxyType(self._reader.rejects)
 
+    def mended(self, file_no: int) -> int:
+        """How many events of a file were read only after a repair of their text."""
+        return self._reader.mended[file_no]
+
     # -- finishing -------------------------------------------------------------------------
 
     def finish(self, files: list[FileSlot]) -> list[Account]:

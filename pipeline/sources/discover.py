@@ -7,11 +7,14 @@ those only the ones the ledger does not know yet (``known``).
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from pipeline.errors import SourceError, UsageError, storage_error
+from pipeline.errors import SourceError, UsageError, is_of_storage, storage_error
+from pipeline.settings import MARKER
 from pipeline.sources.detect import HEAD_BYTES, bare_name, detect_format, format_named
 from pipeline.sources.document import Document, zip_members
 from pipeline.sources.model import Skipped, Source, Unreadable
@@ -21,14 +24,20 @@ __all__ = ["Discovery", "discover"]
 _JOB_FOLDERS = ("framework", "system")
 _JOB_END = "training_job_end.ts"
 _MERGED = "merged_trace.json"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """The files to read, those left alone, and how many the ledger already holds as they are."""
+    """The files to read, those left alone, and how many the ledger already holds as they are.
+
+    ``refused`` are files that were given by name and are no traces, ``failed`` those that could
+    not be opened.
+    """
 
     sources: tuple[Source, ...]
     skipped: tuple[Skipped, ...]
+    refused: tuple[Skipped, ...]
     unchanged: int
     failed: tuple[Unreadable, ...]
 
@@ -117,7 +126,9 @@ def _expand(source: str, options: Mapping[str, Any]) -> list[_File]:
                     files.append(_File(fs, match, info, job, _folder_name(job or run), False))
             if files:
                 return files
-    except OSError as error:
+    except Exception as error:
+        if not is_of_storage(error):
+            raise
         raise storage_error(error, f"list {source}") from error
     raise SourceError(f"nothing at {source}: check the path")
 
@@ -127,15 +138,44 @@ def _base(path: str) -> str:
 
 
 def _walk(fs: Any, folder: str) -> list[_File]:
+    """All files below a folder; of a lake among them only its marker."""
+    listed = _find_local(folder) if _is_local(fs) else fs.find(folder, detail=True)
+    lakes = tuple(path.removesuffix(MARKER) for path in listed if _base(path) == MARKER)
     found = []
-    for path, info in sorted(fs.find(folder, detail=True).items()):
+    for path, info in sorted(listed.items()):
+        if path.startswith(lakes) and _base(path) != MARKER:
+            continue
         job = _job_of(folder, path)
         found.append(_File(fs, path, info, job, _folder_name(job or folder), False))
     return found
 
 
+def _find_local(folder: str) -> dict[str, Mapping[str, Any]]:
+    """Files below a local folder, through links to folders, each folder once."""
+    found: dict[str, Mapping[str, Any]] = {}
+    seen = {os.path.realpath(folder)}
+    for place, folders, names in os.walk(folder, followlinks=True):
+        real = {name: os.path.realpath(f"{place}/{name}") for name in folders}
+        folders[:] = [name for name in sorted(folders) if real[name] not in seen]
+        seen.update(real.values())
+        for name in names:
+            path = f"{place}/{name}"
+            try:
+                status = Path(path).stat()
+            except OSError:
+                found[path] = {"type": "link to nothing", "size": 0}
+                continue
+            kind = "file" if stat.S_ISREG(status.st_mode) else "no file"
+            found[path] = {"type": kind, "size": status.st_size, "mtime": status.st_mtime}
+    return found
+
+
 def _reason_to_skip(file: _File, ended: set[str | None], folders: Mapping[str, int]) -> str | None:
     name = file.name
+    if name == MARKER:
+        return "a lake: give the traces it was made from"
+    if file.info.get("type") in ("link to nothing", "no file"):
+        return "not a regular file"
     if name == _JOB_END or name.endswith(".metadata"):
         return "not a trace: it tells about the job"
     if name.startswith(".") and not file.given:
@@ -147,6 +187,12 @@ def _reason_to_skip(file: _File, ended: set[str | None], folders: Mapping[str, i
     if name.startswith(_MERGED) and folders.get(file.path.rpartition("/")[0], 0) > 1:
         return "merged from the traces beside it"
     return None
+
+
+def _why_no_trace(head: bytes) -> str:
+    if head.startswith(_UTF16):
+        return "not a trace: UTF-16 text, convert it to UTF-8"
+    return "not a trace: no JSON array or object (--format reads it all the same)"
 
 
 def discover(
@@ -176,12 +222,13 @@ def discover(
 
     found: list[Source] = []
     skipped: list[Skipped] = []
+    refused: list[Skipped] = []
     failed: list[Unreadable] = []
     unchanged = 0
     for uri, file in files.items():
         reason = _reason_to_skip(file, ended, folders)
         if reason is not None:
-            skipped.append(Skipped(uri, reason))
+            (refused if file.given else skipped).append(Skipped(uri, reason))
             continue
         fingerprint = _fingerprint(file.info)
         run_name = run if run is not None else _readable(file.run)
@@ -206,7 +253,10 @@ def discover(
                         head = document.read(HEAD_BYTES)[:HEAD_BYTES]
                     form = form or detect_format(path, head)
                 if form is None:
-                    skipped.append(Skipped(member_uri, "not a trace"))
+                    if file.given and not members:
+                        refused.append(Skipped(member_uri, _why_no_trace(head)))
+                    else:
+                        skipped.append(Skipped(member_uri, "not a trace"))
                     continue
                 identity = form.identify(path, head, paths)
                 found.append(
@@ -238,4 +288,4 @@ def discover(
                 fingerprint=fingerprint,
             )
             failed.append(Unreadable(unopened, str(storage_error(error, f"read {uri}"))))
-    return Discovery(tuple(found), tuple(skipped), unchanged, tuple(failed))
+    return Discovery(tuple(found), tuple(skipped), tuple(refused), unchanged, tuple(failed))

@@ -11,6 +11,7 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import IO, Any
 
 __all__ = ["Document", "zip_members"]
@@ -57,24 +58,23 @@ class Document:
     """
 
     def __init__(self, fs: Any, path: str, member: str | None = None) -> None:
-        self._file: IO[bytes] = fs.open(path, "rb")
-        self._archive: zipfile.ZipFile | None = None
-        self._pending: bytes = self._file.read(_CHUNK)
-        if member is not None or self._pending.startswith(_ZIP):
-            self._archive = zipfile.ZipFile(self._file)
-            names = [info.filename for info in self._archive.infolist() if not info.is_dir()]
-            self._file = self._archive.open(member or names[0])
-            self._pending = self._file.read(_CHUNK)
-        self._decompressor = _decompressor(self._pending)
         self.damage: str | None = None
+        with ExitStack() as opening:
+            self._file: IO[bytes] = opening.enter_context(fs.open(path, "rb"))
+            self._pending: bytes = self._file.read(_CHUNK)
+            if member is not None or self._pending.startswith(_ZIP):
+                archive = opening.enter_context(zipfile.ZipFile(self._file))
+                names = [info.filename for info in archive.infolist() if not info.is_dir()]
+                self._file = opening.enter_context(archive.open(member or names[0]))
+                self._pending = self._file.read(_CHUNK)
+            self._decompressor = _decompressor(self._pending)
+            self._opened = opening.pop_all()
 
     def __enter__(self) -> Document:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
-        if self._archive is not None:
-            self._archive.close()
+        self._opened.close()
 
     def read(self, size: int) -> bytes:
         """At most about ``size`` decompressed bytes; none at the end."""

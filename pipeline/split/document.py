@@ -40,7 +40,10 @@ _LONGEST_EXACT = 64 << 20
 _TRACE_EVENTS = re.compile(rb'"traceEvents"\s*:\s*(\[|null)')
 _EVENT_START = re.compile(rb'(?<=[}\],\n])\s*\{\s*"')
 _AFTER_ARRAY = re.compile(rb'\s*(\}|,\s*"|\Z)')
-_GAP_TOKEN = re.compile(rb"[\s,]+|null|\[|\]|[^\s,\[\]]+")
+_WORD = rb"[^\s,\[\]]+"
+_GAP_TOKEN = re.compile(
+    rb"[\s,]+|null(?![^\s,\[\]])|\[|\]|" + _WORD + rb"(?:[ \t]+" + _WORD + rb")*"
+)
 _IS_GAP = np.zeros(256, np.bool_)
 _IS_GAP[list(b" \t\r\n,")] = True
 

@@ -78,7 +78,7 @@ class Store:
     def refresh(self) -> None:
         """See what was committed since; reads only the ledger files that are new."""
         with storage_errors(f"read the ledger of {self.lake.root}"):
-            for _ in range(3):
+            for left in reversed(range(_TRIES)):
                 listed = {
                     path
                     for path in self.lake.fs.ls(self.lake.path("sources"), detail=False)
@@ -92,7 +92,9 @@ class Store:
                     self._ledger_files = listed
                     return
                 except FileNotFoundError:
-                    continue  # compaction took a file away between listing and reading
+                    # Compaction took a file away between listing and reading.
+                    if not left:
+                        raise
 
     def _load(self, new: list[str], gone: set[str]) -> None:
         import duckdb
@@ -114,7 +116,7 @@ class Store:
             self.connection.commit()
         except (duckdb.IOException, duckdb.HTTPException, OSError) as error:
             self.connection.rollback()
-            if "No such file" in str(error) or isinstance(error, FileNotFoundError):
+            if _names_no_file(error):
                 raise FileNotFoundError(str(error)) from error
             raise
 
@@ -159,9 +161,9 @@ class Store:
 
     def _has_vanished(self, error: Exception) -> bool:
         """Whether a query failed since a data file of this lake is no longer there."""
-        text = str(error)
-        gone = "No such file" in text or "No files found" in text or "FileNotFound" in text
-        return gone and any(self.lake.url(table) in text for table in DATA_TABLES)
+        return _names_no_file(error) and any(
+            self.lake.url(table) in str(error) for table in DATA_TABLES
+        )
 
     def runs(self) -> pl.DataFrame:
         """What is in the lake, one row a run; columns as in the view ``runs``."""
@@ -176,3 +178,9 @@ class Store:
             known = ", ".join(repr(known) for known in names[:10]) or "none yet"
             raise SourceError(f"no run {name!r} in the lake {self.lake.root}: it has {known}")
         return Run(self, name)
+
+
+def _names_no_file(error: Exception) -> bool:
+    """Whether DuckDB or a file system says that a file is not there, in whichever words."""
+    words = ("No such file", "No files found", "FileNotFound")
+    return isinstance(error, FileNotFoundError) or any(word in str(error) for word in words)

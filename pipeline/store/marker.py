@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import LakeError
+from pipeline.settings import MARKER
 from pipeline.sqlfiles import quote_literal, run_sql, sql_files, sql_text
 from pipeline.store.layout import DATA_TABLES, EMPTY_PARTITION, LAKE_VERSION, LakePath
 from pipeline.store.ledger import LEDGER_SCHEMA
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["create_views", "open_lake"]
 
-_MARKER = "tracelake.json"
 _VIEWS = ("views", "macros")
 
 
@@ -67,7 +67,7 @@ def open_lake(lake: LakePath, create: bool = False) -> None:
 
 
 def _read_marker(lake: LakePath) -> dict[str, Any] | None:
-    path = lake.path(_MARKER)
+    path = lake.path(MARKER)
     try:
         with lake.fs.open(path, "rb") as file:
             marker = json.loads(file.read())
@@ -121,7 +121,7 @@ def _marker_for(lake: LakePath) -> dict[str, Any]:
 
 def _write_marker(lake: LakePath, marker: dict[str, Any]) -> None:
     text = json.dumps(marker, indent=1) + "\n"
-    put_file(lake, _MARKER, lambda path: Path(path).write_text(text, encoding="utf-8"))
+    put_file(lake, MARKER, lambda path: Path(path).write_text(text, encoding="utf-8"))
 
 
 def _write_database(lake: LakePath, path: str) -> None:

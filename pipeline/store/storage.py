@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pipeline.errors import LakeError, StorageError, UsageError, storage_error
+from pipeline.errors import LakeError, UsageError, is_of_storage, storage_error
+from pipeline.settings import MARKER
 from pipeline.store.layout import LakePath
 
-__all__ = ["PARTIAL", "delete_files", "lake_path", "put_file", "storage_errors"]
+__all__ = ["PARTIAL", "delete_files", "is_there", "lake_path", "put_file", "storage_errors"]
 
 PARTIAL = ".partial"
 """Ending of a file that is still being written; no reader's glob matches it."""
@@ -29,7 +30,11 @@ def storage_errors(doing: str) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, duckdb.IOException, duckdb.OutOfMemoryException) as error:
+    except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+        raise storage_error(error, doing) from error
+    except Exception as error:
+        if not is_of_storage(error):
+            raise
         raise storage_error(error, doing) from error
 
 
@@ -46,6 +51,12 @@ def lake_path(
     except (ImportError, ValueError) as error:
         raise LakeError(f"cannot open the lake {os.fspath(lake)}: {error}") from error
     return LakePath(fs, root.rstrip("/") or root)
+
+
+def is_there(lake: LakePath) -> bool:
+    """Whether there is a lake, of any version. Raises ``StorageError`` where no answer comes."""
+    with storage_errors(f"reach the lake {lake.root}"):
+        return bool(lake.fs.exists(lake.path(MARKER)))
 
 
 def put_file(lake: LakePath, relative: str, write: Callable[[str], object]) -> int:
@@ -92,5 +103,7 @@ def delete_files(lake: LakePath, paths: list[str]) -> None:
             lake.fs.rm_file(path)
         except FileNotFoundError:
             continue
-        except OSError as error:
-            raise StorageError(str(storage_error(error, f"remove {path}"))) from error
+        except Exception as error:
+            if not is_of_storage(error):
+                raise
+            raise storage_error(error, f"remove {path}") from error

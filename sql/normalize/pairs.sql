@@ -7,9 +7,11 @@
 --     B a    B b    E      E a         depth of a begin: after it; of an end: before it
 --      1      2     2       1
 --
--- so one pass of window functions pairs them all. A track in which a name disagrees goes to
--- open_marks, for pairs_step.sql. An end that nothing opened lowers the ground for those after
--- it, which changes no pair.
+-- so one pass of window functions pairs them all. Where a name disagrees, but every end of the
+-- track has a name, the names are stacks of their own, and the same pass pairs each of them. What
+-- is left, ends without a name among others that skip begins, goes to open_marks, for
+-- pairs_step.sql. An end that nothing opened lowers the ground for those after it, which changes
+-- no pair.
 
 CREATE OR REPLACE TEMP TABLE marks AS
 SELECT
@@ -20,19 +22,21 @@ SELECT
                 COALESCE(tid::VARCHAR, ''))
         ELSE concat(CASE WHEN ph IN ('b', 'e') THEN 'async' ELSE 'old async' END, chr(31),
             COALESCE(category, ''), chr(31), COALESCE(id, ''), chr(31), COALESCE(id_scope, ''))
-    END AS track
+    END AS track,
+    NULL::VARCHAR AS stack
 FROM parsed
 WHERE ph IN ('B', 'E', 'b', 'e', 'S', 'F') AND reject IS NULL AND status IS NULL;
 
-CREATE OR REPLACE TEMP TABLE stacked AS
+-- Each mark with the one before it at its depth of its stack.
+CREATE OR REPLACE TEMP MACRO stacked(source) AS TABLE
 WITH deep AS (
     SELECT
         *,
         SUM(CASE WHEN is_begin THEN 1 ELSE -1 END) OVER (
-            PARTITION BY file_no, track ORDER BY ts_ns, seq
+            PARTITION BY file_no, track, stack ORDER BY ts_ns, seq
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) + CASE WHEN is_begin THEN 0 ELSE 1 END AS depth
-    FROM marks
+    FROM query_table(source)
 )
 
 SELECT
@@ -41,20 +45,31 @@ SELECT
     LAG(is_begin) OVER neighbours AS after_begin,
     LAG(name) OVER neighbours AS begin_name
 FROM deep
-WINDOW neighbours AS (PARTITION BY file_no, track, depth ORDER BY ts_ns, seq);
+WINDOW neighbours AS (PARTITION BY file_no, track, stack, depth ORDER BY ts_ns, seq);
 
 CREATE OR REPLACE TEMP TABLE mixed_tracks AS
-SELECT DISTINCT file_no, track
-FROM stacked
-WHERE NOT is_begin AND after_begin AND name IS NOT NULL AND name IS DISTINCT FROM begin_name;
+WITH mixed AS (
+    SELECT DISTINCT file_no, track
+    FROM stacked('marks')
+    WHERE NOT is_begin AND after_begin AND name IS NOT NULL AND name IS DISTINCT FROM begin_name
+)
+
+SELECT file_no, track, bool_and(is_begin OR name IS NOT NULL) AS is_named
+FROM marks
+SEMI JOIN mixed USING (file_no, track)
+GROUP BY file_no, track;
+
+UPDATE marks
+SET stack = concat('=', name)
+FROM mixed_tracks AS m
+WHERE m.is_named AND m.file_no = marks.file_no AND m.track = marks.track AND name IS NOT NULL;
 
 INSERT INTO pairs
 SELECT file_no, begin_seq, end_seq
-FROM stacked
-ANTI JOIN mixed_tracks USING (file_no, track)
+FROM stacked('marks')
+ANTI JOIN (FROM mixed_tracks WHERE NOT is_named) USING (file_no, track)
 WHERE NOT is_begin AND after_begin;
 
 CREATE OR REPLACE TEMP TABLE open_marks AS
-SELECT * FROM marks SEMI JOIN mixed_tracks USING (file_no, track);
-
-DROP TABLE stacked;
+SELECT * EXCLUDE (stack) FROM marks SEMI JOIN (FROM mixed_tracks WHERE NOT is_named)
+    USING (file_no, track);

@@ -8,40 +8,12 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import pipeline
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
-EVENT = '{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1}'
-
-
-@pytest.fixture
-def tracelake(environment: dict[str, str], tmp_path: Path) -> Run:
-    def run(*arguments: object, **keywords: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pipeline", *map(str, arguments)]
-        keywords = {"env": environment, "cwd": tmp_path, **keywords}
-        return subprocess.run(command, capture_output=True, text=True, check=False, **keywords)
-
-    return run
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Path:
-    path = tmp_path / "job" / "trace.json"
-    path.parent.mkdir()
-    path.write_text(f"[{EVENT}, oops, {EVENT}]")
-    return path
-
-
-def one_line(process: subprocess.CompletedProcess[str]) -> str:
-    lines = process.stderr.strip().splitlines()
-    assert len(lines) == 1, process.stderr
-    assert "Traceback" not in process.stderr
-    return lines[0]
+from tests.cli.command import EVENT, Run, one_line
 
 
 def test_ingest_reports_as_text_and_as_json(tracelake: Run, trace: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,32 @@ def test_pairs_are_those_of_a_stack(some: list[tuple[str, str | None, int]]) -> 
     assert len(rows) == len(want)
     assert account.unmatched_ends == unmatched
     assert account.unfinished == sum(phase == "B" for phase, *_ in some) - len(want)
+
+
+def test_many_pairs_that_do_not_nest_take_no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First in, first out: B 0, B 1, ... E 0, E 1, ..., each end naming its begin."""
+    from pipeline.normalize import workspace as room
+
+    count = 3000
+    events = [
+        {"ph": "BE"[at // count], "name": f"op{at % count}", "ts": at, "pid": 1, "tid": 1}
+        for at in range(2 * count)
+    ]
+    names: list[str] = []
+    run_sql = room.run_sql
+    monkeypatch.setattr(
+        room,
+        "run_sql",
+        lambda c, name, *values: (names.append(name), run_sql(c, name, *values))[1],
+    )
+    document = [json.dumps(events).encode(), b""]
+    with TemporaryDirectory() as spill, Workspace("200MB", 1, spill) as workspace:
+        workspace.read(DocumentSplitter(lambda size: document.pop(0)), 0, False)
+        (account,) = workspace.finish([FileSlot(0, 1, "r", "n", "chrome", None, None)])
+        rows = workspace.connection.execute("FROM pairs ORDER BY begin_seq").fetchall()
+    assert rows == [(0, at, at + count) for at in range(count)]
+    assert account.paired_ends == count
+    assert "normalize/pairs_step" not in names
 
 
 def test_horovod_ends_close_begins_of_their_own_thread(tmp_path: Path) -> None:
