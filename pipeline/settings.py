@@ -4,7 +4,7 @@ Environment variables override:
 
 ``TRACELAKE_THREADS``: threads, by default the cores this process may run on.
 ``TRACELAKE_QUERY_MEMORY``: for queries, by default ``4GB``.
-``TRACELAKE_INGEST_MEMORY``: for one ingesting process, by default ``500MB``; the process as a
+``TRACELAKE_INGEST_MEMORY``: for one ingesting process, by default ``400MB``; the process as a
 whole takes about twice that.
 
 All raise ``UsageError`` where a variable holds something else.
@@ -44,7 +44,7 @@ def query_memory() -> str:
 
 def ingest_memory() -> str:
     """Memory for one ingesting process, as DuckDB writes it."""
-    return _memory("TRACELAKE_INGEST_MEMORY", "500MB")
+    return _memory("TRACELAKE_INGEST_MEMORY", "400MB")
 
 
 def _memory(variable: str, default: str) -> str:

@@ -8,6 +8,7 @@ what is in memory at once when the rows are sorted and written.
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,8 @@ class Stage:
         self._paths: dict[int, list[Path]] = {}
         self._forgotten: set[int] = set()
         self._open: tuple[int, ipc.RecordBatchFileWriter] | None = None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="stage")
+        self._fetched: tuple[int, Future[pa.Table]] | None = None
 
     def append(self, events: pa.Table, places: NDArray[np.int64]) -> None:
         """Keep events; ``places`` are their numbers in the batch."""
@@ -83,9 +86,21 @@ class Stage:
         """The numbers of all segments up to the last that has an event."""
         return range(max(self._paths, default=-1) + 1)
 
+    def prefetch(self, number: int) -> None:
+        """Begin to read a segment, for the call of ``segment`` that comes next."""
+        if number in self._paths:
+            self._close()
+            self._fetched = number, self._pool.submit(self._read, number)
+
     def segment(self, number: int) -> pa.Table:
         """The events of a segment, in no certain order."""
         self._close()
+        fetched, self._fetched = self._fetched, None
+        if fetched is not None and fetched[0] == number:
+            return fetched[1].result()
+        return self._read(number)
+
+    def _read(self, number: int) -> pa.Table:
         tables = [STAGED.empty_table()]
         for path in self._paths.get(number, ()):
             with pa.OSFile(str(path)) as file, ipc.open_file(file) as reader:
@@ -97,5 +112,6 @@ class Stage:
         return events
 
     def close(self) -> None:
-        """Close the file that is open."""
+        """Close what is open."""
+        self._pool.shutdown(cancel_futures=True)
         self._close()

@@ -127,6 +127,7 @@ class Workspace:
         """
         for segment in range(-(-self._reader.first_places[-1] // SEGMENT_EVENTS)):
             self._show(segment)
+            self._stage.prefetch(segment + 1)
             rows = run_sql(self.connection, "normalize/partitions", self._bounds(segment))
             for run_key, node_key, clock, hour_no, has_events, has_metrics in rows.fetchall():
                 yield Partition(
