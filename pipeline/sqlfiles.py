@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["data_folder", "quote_identifier", "quote_literal", "run_sql", "sql_files", "sql_text"]
+__all__ = [
+    "PARQUET",
+    "data_folder",
+    "quote_identifier",
+    "quote_literal",
+    "run_sql",
+    "sql_files",
+    "sql_text",
+]
+
+PARQUET = "FORMAT parquet, COMPRESSION zstd, DICTIONARY_SIZE_LIMIT 10000"
+"""How data files are written. A column with more values than the limit is no smaller with a
+dictionary, and slower to write."""
 
 _PACKAGE = Path(__file__).parent
 

@@ -17,21 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 from numpy.typing import NDArray
 
+from pipeline.split.lines import FIELDS
+
 __all__ = ["SEGMENT_EVENTS", "STAGED", "Stage"]
 
 SEGMENT_EVENTS = 250_000
 STAGED = pa.schema(
     [
-        ("file_no", pa.int32()),
-        ("seq", pa.int64()),
-        ("ph", pa.string()),
-        ("name", pa.string()),
-        ("category", pa.string()),
-        ("ts_ns", pa.int64()),
-        ("dur_ns", pa.int64()),
-        ("pid", pa.int64()),
-        ("tid", pa.int64()),
-        ("id", pa.string()),
+        *(column for column in FIELDS if column.name != "byte_offset"),
         ("step_num", pa.int64()),
         ("batch", pa.int64()),
         ("device", pa.int32()),
@@ -39,7 +32,6 @@ STAGED = pa.schema(
         ("correlation", pa.int64()),
         ("external_id", pa.int64()),
         ("bytes", pa.int64()),
-        ("args", pa.json_(pa.string())),
     ]
 )
 """Columns of a staged event, as in sql/normalize/tables.sql; none of them is odd or rejected."""

@@ -17,14 +17,12 @@ from pipeline.normalize.model import Account, FileSlot, Partition
 from pipeline.normalize.reader import Reader
 from pipeline.normalize.stage import SEGMENT_EVENTS, STAGED, Stage
 from pipeline.split import DocumentSplitter, Reject
-from pipeline.sqlfiles import run_sql, sql_files, sql_text
+from pipeline.sqlfiles import PARQUET, run_sql, sql_files, sql_text
 
 __all__ = ["Workspace"]
 
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _HOUR = 3_600_000_000_000
-# Columns with more values than this are no smaller with a dictionary, and slower to write.
-_PARQUET = "FORMAT parquet, COMPRESSION zstd, DICTIONARY_SIZE_LIMIT 10000"
 # A base beyond these could take a staged event out of the range of BIGINT.
 _LARGEST_BASE = 4_000_000_000_000_000_000
 
@@ -142,7 +140,7 @@ class Workspace:
             last_ns = min(partition.hour_no * _HOUR + _HOUR - 1, _HIGHEST)
         query = sql_text("normalize/events" if table == "events" else "normalize/metric_rows")
         self.connection.execute(
-            f"COPY ({query}) TO $path ({_PARQUET})",
+            f"COPY ({query}) TO $path ({PARQUET})",
             {
                 "path": path,
                 "run_key": partition.run_key,

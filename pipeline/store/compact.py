@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.sqlfiles import quote_literal, run_sql, sql_text
+from pipeline.sqlfiles import PARQUET, run_sql, sql_text
 from pipeline.store.lake import Store
 from pipeline.store.layout import DATA_TABLES, LakePath, data_folder_of, partition_key
 from pipeline.store.ledger import (
@@ -52,11 +52,8 @@ def delete_run(store: Store, run: str) -> int:
     The data files stay until a compaction after the grace period. Raises ``SourceError`` where
     there is no such run.
     """
-    store.run(run)
-    count, latest = store.connection.execute(
-        "SELECT count(*) FILTER (run = ?), (SELECT max(version) FROM _ledger) FROM _live_sources",
-        [run],
-    ).fetchall()[0]
+    files = store.run(run).sources().height
+    ((latest,),) = run_sql(store.connection, "queries/latest_version").fetchall()
     batch_id = new_batch_id()
     row = LedgerRow(
         action="delete",
@@ -67,7 +64,7 @@ def delete_run(store: Store, run: str) -> int:
         run_key=partition_key(run),
     )
     commit(store.lake, batch_id, [row])
-    return int(count)
+    return files
 
 
 def compact(
@@ -120,10 +117,12 @@ def _merge(store: Store, run_key: str, node_key: str) -> tuple[int, int]:
 
 
 def _rewrite(store: Store, paths: list[str], target: str) -> None:
-    listed = ", ".join(quote_literal(path) for path in paths)
-    query = sql_text("queries/rewrite").replace("_files", f"read_parquet([{listed}])")
-    copy = f"COPY ({query}) TO $path (FORMAT parquet, COMPRESSION zstd)"
-    put_file(store.lake, target, lambda path: store.connection.execute(copy, {"path": path}))
+    copy = f"COPY ({sql_text('queries/rewrite')}) TO $path ({PARQUET})"
+
+    def write(path: str) -> None:
+        store.connection.execute(copy, {"files": paths, "path": path})
+
+    put_file(store.lake, target, write)
 
 
 def _remove_dead(store: Store, grace_seconds: float) -> int:

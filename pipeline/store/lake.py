@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline import settings
 from pipeline.errors import QueryError, SourceError
+from pipeline.sqlfiles import run_sql
 from pipeline.store.layout import DATA_TABLES, LakePath
 from pipeline.store.marker import create_views, open_lake
 from pipeline.store.storage import lake_path, storage_errors
@@ -108,11 +109,7 @@ class Store:
                     [[path.rsplit("/", 1)[-1] for path in gone]],
                 )
             if new:
-                self.connection.execute(
-                    "INSERT INTO _ledger SELECT * EXCLUDE (filename), parse_filename(filename)"
-                    " FROM read_parquet(?, filename=true)",
-                    [urls],
-                )
+                run_sql(self.connection, "queries/load_ledger", {"files": urls})
             self.connection.commit()
         except (duckdb.IOException, duckdb.HTTPException, OSError) as error:
             self.connection.rollback()

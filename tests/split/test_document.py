@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.normalize import Workspace
-from pipeline.split import DocumentSplitter
+from tests.split.reading import read_rows
 
 text = st.text(st.sampled_from('ab{}[]",:\\ \n\u00e9\U0001f680'), max_size=8)
 values = st.recursive(
@@ -28,16 +25,12 @@ events = st.fixed_dictionaries(
 
 def read_all(document: bytes, block_size: int = 512) -> tuple[list[dict[str, Any]], Any]:
     """Split and parse a document as ingest does; the events in order, and the splitter."""
-    splitter = DocumentSplitter(io.BytesIO(document).read, block_size=block_size)
-    with TemporaryDirectory() as spill, Workspace("200MB", 1, spill) as workspace:
-        workspace.read(splitter, 0, False)
-        workspace.finish([])
-        list(workspace.partitions())
-        rows = workspace.connection.execute(
-            "SELECT name, category, ts_ns, dur_ns, args::VARCHAR FROM ("
-            "SELECT * FROM staged UNION ALL BY NAME"
-            " SELECT * FROM parsed WHERE status IS NULL AND reject IS NULL) ORDER BY seq"
-        ).fetchall()
+    rows, splitter = read_rows(
+        document,
+        block_size,
+        "name, category, ts_ns, dur_ns, args::VARCHAR",
+        "status IS NULL AND reject IS NULL",
+    )
     return [
         {
             "name": name,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import re
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -12,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.normalize import Workspace
 from pipeline.split import DocumentSplitter, pattern
 from pipeline.split.layout import learn_layout
 from pipeline.split.words import PADDING, stands_at, text_ends, whole_numbers
+from tests.split.reading import read_rows
 
 bytes_of_interest = st.lists(st.sampled_from(b'0123456789"\\,a\x1f \x7f\x80\xff'), max_size=60)
 
@@ -66,17 +64,11 @@ def test_a_literal_stands_only_where_all_of_it_does(some: list[int], literal: by
 
 
 def rows_of(document: bytes) -> tuple[list[tuple[Any, ...]], DocumentSplitter]:
-    splitter = DocumentSplitter(io.BytesIO(document).read, block_size=4096)
-    with TemporaryDirectory() as spill, Workspace("200MB", 1, spill) as workspace:
-        workspace.read(splitter, 0, False)
-        workspace.finish([])
-        list(workspace.partitions())
-        rows = workspace.connection.execute(
-            "SELECT seq, ph, name, category, ts_ns, dur_ns, pid, tid, id, external_id, bytes,"
-            " args::VARCHAR, status, reject FROM (SELECT * FROM staged UNION ALL BY NAME"
-            " SELECT * FROM parsed) ORDER BY seq"
-        ).fetchall()
-    return rows, splitter
+    columns = (
+        "seq, ph, name, category, ts_ns, dur_ns, pid, tid, id, external_id, bytes, args::VARCHAR,"
+        " status, reject"
+    )
+    return read_rows(document, 4096, columns, "TRUE")
 
 
 PLAIN = (
