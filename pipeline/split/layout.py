@@ -30,7 +30,8 @@ _TEXT = {**_NAMES, b"id": "id"}
 _NUMBERS = {b"ts": "ts_ns", b"dur": "dur_ns", b"pid": "pid", b"tid": "tid"}
 _CONSTANT = (b"ph", b"s", b"bp")
 _MEMBER = re.compile(
-    rb'\s*"([a-z]+)"\s*:\s*(?:"([^"\\\x00-\x1f]*)"|([0-9]+(?:\.[0-9]{1,3})?))\s*([,}])'
+    rb'[ \t\r\n]*"([a-z]+)"[ \t\r\n]*:[ \t\r\n]*'
+    rb'(?:"([^"\\\x00-\x1f]*)"|([0-9]+(?:\.[0-9]{1,3})?))[ \t\r\n]*([,}])'
 )
 _LONGEST_LITERAL = 256
 # Thousands of these are nanoseconds that any sane base of a clock leaves in the range of BIGINT.
@@ -88,7 +89,7 @@ def learn_layout(head: bytes) -> Layout | None:
         return None
     literals.append(head[literal_start:])
     if (
-        head[at:].strip()
+        head[at:].strip(b" \t\r\n")
         or phase not in PHASES
         or b"ts" not in seen
         or (phase == "X") != (b"dur" in seen)
@@ -127,7 +128,11 @@ def take_fields(
         ):
             has[column][events] = True
             if column in spans:
-                value_ends = text_ends(data, at) if is_text else whole_numbers(data, at)[0]
+                if is_text:
+                    value_ends = text_ends(data, at)
+                else:
+                    value_ends, _, is_number = whole_numbers(data, at)
+                    good &= is_number
                 spans[column][0][events], spans[column][1][events] = at, value_ends
             else:
                 value_ends, values, is_number = _number(data, at, column)

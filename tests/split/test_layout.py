@@ -123,6 +123,15 @@ def test_layouts_of_several_kinds_of_events_are_learned() -> None:
     assert [row[9] for row in rows[-4:]] == [9, None, None, 9]
 
 
+@pytest.mark.parametrize("number", ["007", "18446744073709551615", "1.5", "-1", "null", '"x"'])
+def test_odd_ids_are_left_to_the_json_parser(number: str) -> None:
+    events = [*[FLOW] * 900, FLOW.replace("74284", number), FLOW]
+    rows, _ = rows_of(("[\n" + ",\n".join(events) + "\n]").encode())
+    want = {"007": None, '"x"': "x", "null": None}.get(number, number)
+    assert [row[8] for row in rows[-3:]] == ["74284", want, "74284"]
+    assert (rows[-2][13] or "").startswith("not valid JSON") == (number == "007")
+
+
 @pytest.mark.parametrize(
     "head",
     [
@@ -138,6 +147,7 @@ def test_layouts_of_several_kinds_of_events_are_learned() -> None:
         '{"ph": "n", "name": "a", "ts": 1, "id2": {"local": "1"}}',
         '{"ph": "X", "name": "a", "ts": 1, "dur": 1',
         '{"ph": "X", "name": "a", "ts": 1, "dur": 1} x',
+        '{"ph": "X",\x0b"name": "a", "ts": 1, "dur": 1}',
         "[]",
     ],
 )
