@@ -6,7 +6,6 @@ An error of one file is part of its ledger row and never stops the others.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline import settings
 from pipeline.errors import StorageError, storage_error
 from pipeline.sources import Skipped, Source, Unreadable
+from pipeline.spill import spill_folder
 from pipeline.store.layout import LakePath, partition_key
 from pipeline.store.ledger import (
     LedgerRow,
@@ -102,7 +102,7 @@ def ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> Batch
     ids = new_ingest_ids(len(batch))
     with (
         storage_errors("work in the folder for temporary files (TMPDIR)"),
-        tempfile.TemporaryDirectory(prefix="tracelake-") as spill,
+        spill_folder() as spill,
         Workspace(settings.ingest_memory(), settings.threads(), spill) as workspace,
     ):
         readings = [_read(workspace, source, no) for no, source in enumerate(batch)]
@@ -187,6 +187,13 @@ def _read(workspace: Any, source: Source, file_no: int) -> _Reading:
         workspace.forget(file_no)
         reason = str(storage_error(error.cause, f"read {source.uri}"))
         return _Reading(source, node, source.rank, source.base_ns, error=reason)
+    except Exception as error:
+        if isinstance(error, StorageError) or _is_of_workspace(error):
+            raise
+        # A fault of tracelake must not stop the other files either.
+        workspace.forget(file_no)
+        reason = f"cannot read {source.uri}: please report this: {error!r}"
+        return _Reading(source, node, source.rank, source.base_ns, error=reason)
     told = format_named(source.format).from_metadata(splitter.metadata)
     metadata = json.dumps(splitter.metadata) if splitter.metadata else None
     return _Reading(
@@ -195,12 +202,20 @@ def _read(workspace: Any, source: Source, file_no: int) -> _Reading:
         rank=source.rank if told.rank is None else told.rank,
         base_ns=source.base_ns if told.base_ns is None else told.base_ns,
         truncated=splitter.truncated or damage is not None,
-        repairs=(*splitter.repairs, damage) if damage else splitter.repairs,
+        repairs=(*splitter.repairs, *told.left_out, *([damage] if damage else [])),
         metadata=metadata,
         rejected=splitter.rejected,
         empty_events=splitter.empty_events,
         rejects=splitter.rejects,
     )
+
+
+def _is_of_workspace(error: Exception) -> bool:
+    """Whether the machine, and no document, is why reading failed."""
+    import duckdb
+
+    of_machine = (OSError, MemoryError, duckdb.IOException, duckdb.OutOfMemoryException)
+    return isinstance(error, of_machine)
 
 
 def _repairs(reading: _Reading, mended: int) -> tuple[str, ...]:

@@ -256,6 +256,8 @@ def sql(
         text = query if query is not None else Path(str(file)).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8: save it as UTF-8") from error
+    if not text.strip():
+        raise UsageError("the query is empty")
     values = {key: _value(text) for key, text in _pairs(params)}
     with _open(lake, storage) as store:
         _show(store, text, values, form or _format_of(output), output)

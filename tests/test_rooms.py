@@ -16,7 +16,7 @@ from pipeline.sqlfiles import sql_files, sql_text
 ROOT = Path(__file__).resolve().parent.parent
 # A module may import from its own room and from those behind it.
 ORDER = [
-    ("pipeline.errors", "pipeline.settings", "pipeline.sqlfiles"),
+    ("pipeline.errors", "pipeline.settings", "pipeline.spill", "pipeline.sqlfiles"),
     ("pipeline.sources",),
     ("pipeline.split",),
     ("pipeline.normalize",),

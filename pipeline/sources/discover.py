@@ -251,6 +251,8 @@ def discover(
                 if chosen or form is None or form.name == "kineto":
                     with Document(file.fs, file.path, member) as document:
                         head = document.read(HEAD_BYTES)[:HEAD_BYTES]
+                        if not head and document.damage:
+                            raise ValueError(document.damage)
                     form = form or detect_format(path, head)
                 if form is None:
                     if file.given and not members:

@@ -17,6 +17,8 @@ from typing import IO, Any
 __all__ = ["Document", "zip_members"]
 
 _CHUNK = 1 << 20
+_ZIP_CHUNK = 16 << 10
+_BEHIND = "something else follows the compressed data"
 _ZIP = b"PK\x03\x04"
 
 
@@ -41,6 +43,12 @@ def _decompressor(head: bytes) -> Any:
     return None
 
 
+def _stream(head: bytes) -> _Stream | None:
+    """For the compression that the first bytes show; None where there is none."""
+    decompressor = _decompressor(head)
+    return None if decompressor is None else _Stream(decompressor)
+
+
 def zip_members(fs: Any, path: str) -> list[tuple[str, int]]:
     """Name and size of the files in a zip archive; empty if ``path`` is no archive."""
     with fs.open(path, "rb") as file:
@@ -59,16 +67,40 @@ class Document:
 
     def __init__(self, fs: Any, path: str, member: str | None = None) -> None:
         self.damage: str | None = None
-        with ExitStack() as opening:
-            self._file: IO[bytes] = opening.enter_context(fs.open(path, "rb"))
-            self._pending: bytes = self._file.read(_CHUNK)
-            if member is not None or self._pending.startswith(_ZIP):
-                archive = opening.enter_context(zipfile.ZipFile(self._file))
-                names = [info.filename for info in archive.infolist() if not info.is_dir()]
-                self._file = opening.enter_context(archive.open(member or names[0]))
-                self._pending = self._file.read(_CHUNK)
-            self._decompressor = _decompressor(self._pending)
-            self._opened = opening.pop_all()
+        self._place = fs, path, member
+        self._passed = 0  # how many bytes went through the decompressor
+        self._opened = ExitStack()
+        try:
+            self._file = self._open(self._opened)
+            self._pending: bytes = self._read_file(_CHUNK)
+        except BaseException:
+            self._opened.close()
+            raise
+        self._stream = _stream(self._pending)
+
+    def _open(self, opened: ExitStack) -> IO[bytes]:
+        """The file, or the member of a zip archive; ``opened`` closes it."""
+        fs, path, member = self._place
+        file: IO[bytes] = opened.enter_context(fs.open(path, "rb"))
+        if member is None and file.read(len(_ZIP)) != _ZIP:
+            file.seek(0)
+            return file
+        archive = opened.enter_context(zipfile.ZipFile(file))
+        names = [info.filename for info in archive.infolist() if not info.is_dir()]
+        return opened.enter_context(archive.open(member or names[0]))
+
+    def _read_file(self, size: int) -> bytes:
+        """Bytes as they are stored; where an archive is damaged, those before the damage."""
+        if not isinstance(self._file, zipfile.ZipExtFile):
+            return self._file.read(size)
+        parts: list[bytes] = []
+        try:
+            while self.damage is None and size > 0 and (part := self._file.read(_ZIP_CHUNK)):
+                parts.append(part)
+                size -= len(part)
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            self.damage = f"the archive is damaged: {error}"
+        return b"".join(parts)
 
     def __enter__(self) -> Document:
         return self
@@ -78,39 +110,80 @@ class Document:
 
     def read(self, size: int) -> bytes:
         """At most about ``size`` decompressed bytes; none at the end."""
-        if self._decompressor is None:
+        if self._stream is None:
             if self._pending:
                 data, self._pending = self._pending, b""
                 return data
-            return self._file.read(size)
-        while self.damage is None:
-            data = self._pending or self._file.read(_CHUNK)
-            self._pending = b""
+            return b"" if self.damage else self._read_file(size)
+        while self._pending or self.damage is None:
+            data, self._pending = self._pending or self._read_file(_CHUNK), b""
             if not data:
-                if not self._decompressor.eof:
-                    self.damage = "the compressed data ends too early"
+                self.damage = self.damage or self._stream.unfinished()
                 return b""
-            text = self._decompress(data)
+            text = self._stream.feed(data)
+            if self._stream.damage is not None:
+                self.damage = self._stream.damage
+                text = self._rescue(data)
+            self._passed += len(data)
             if text:
                 return text
         return b""
 
-    def _decompress(self, data: bytes) -> bytes:
+    def _rescue(self, data: bytes) -> bytes:
+        """What comes out of ``data`` before its damage. Decompressors keep that to themselves, so
+        all is decompressed once more, and the last piece byte by byte.
+        """
+        stream: _Stream | None = None
+        with ExitStack() as opened:
+            file = self._open(opened)
+            left = self._passed
+            while left > 0 and (part := file.read(min(left, _CHUNK))):
+                stream = stream or _stream(part)
+                if stream is not None:
+                    stream.feed(part)
+                left -= len(part)
+        stream = stream or _stream(data)
         parts = []
-        while data:
-            if self._decompressor.eof:
+        for at in range(len(data)):
+            if stream is None or stream.damage is not None:
+                break
+            parts.append(stream.feed(data[at : at + 1]))
+        return b"".join(parts)
+
+
+class _Stream:
+    """Compressed streams one behind the other; ``damage`` says where they end to make sense."""
+
+    def __init__(self, decompressor: Any) -> None:
+        self.decompressor = decompressor
+        self.damage: str | None = None
+        self._between = b""  # the first bytes of what may be another stream
+
+    def unfinished(self) -> str | None:
+        """What is wrong if nothing follows."""
+        if not self.decompressor.eof:
+            return "the compressed data ends too early"
+        return _BEHIND if self._between else None
+
+    def feed(self, data: bytes) -> bytes:
+        """What ``data`` decompresses to; nothing of it where it is damaged."""
+        parts = []
+        while data and self.damage is None:
+            if self.decompressor.eof:
+                data, self._between = self._between + data, b""
                 following = _decompressor(data)
                 if following is None:
-                    if data.strip(b"\x00"):
-                        self.damage = "something else follows the compressed data"
+                    if any(magic.startswith(data) for magic in _DECOMPRESSORS):
+                        self._between = data
+                    elif data.strip(b"\x00"):
+                        self.damage = _BEHIND
                     break
-                self._decompressor = following
+                self.decompressor = following
             try:
-                parts.append(self._decompressor.decompress(data))
+                parts.append(self.decompressor.decompress(data))
             except (zlib.error, OSError, lzma.LZMAError, EOFError, _zstd_error()) as error:
                 self.damage = f"the compressed data is damaged: {error}"
-                break
-            data = self._decompressor.unused_data if self._decompressor.eof else b""
+            data = self.decompressor.unused_data if self.decompressor.eof else b""
         return b"".join(parts)
 
 

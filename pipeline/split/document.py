@@ -287,8 +287,8 @@ class DocumentSplitter:
         if not len(scan.ends):
             self._no_event(window, scan, final)
             return None
-        events = self._read_gaps(window, scan)
         base, seq = self._in.base + self._in.at, self._progress.seq
+        events = self._read_gaps(window, scan)
         if events < len(scan.ends):
             scan = scan.first(events)
         else:

@@ -119,31 +119,29 @@ def take_fields(
     rest = np.arange(count)
     for layout in layouts:
         rest = rest[phases[rest] < 0]
-        at = starts[rest]
-        opens = stands_at(data, at, layout.literals[0])
-        events, at = rest[opens], at[opens] + len(layout.literals[0])
-        good = np.ones(len(events), np.bool_)
+        opens = stands_at(data, starts[rest], layout.literals[0])
+        events = rest[opens]
+        at = starts[events] + len(layout.literals[0])
         for column, is_text, literal in zip(
             layout.columns, layout.is_text, layout.literals[1:], strict=True
         ):
-            has[column][events] = True
-            if column in spans:
-                if is_text:
-                    value_ends = text_ends(data, at)
-                else:
-                    value_ends, _, is_number = whole_numbers(data, at)
-                    good &= is_number
-                spans[column][0][events], spans[column][1][events] = at, value_ends
-            else:
-                value_ends, values, is_number = _number(data, at, column)
+            good = np.ones(len(events), np.bool_)
+            if column in numbers:
+                value_ends, values, good = _number(data, at, column)
                 numbers[column][events] = values
-                good &= is_number
+            elif is_text:
+                value_ends = text_ends(data, at)
+            else:
+                value_ends, _, good = whole_numbers(data, at)
+            if column in spans:
+                spans[column][0][events], spans[column][1][events] = at, value_ends
+            # What does not follow leaves at once: its place means nothing any more.
             good &= stands_at(data, value_ends, literal)
-            at = value_ends + len(literal)
-        good &= at == ends[events]
-        phases[events[good]] = PHASES.index(layout.phase)
+            events, at = events[good], value_ends[good] + len(literal)
+        events = events[at == ends[events]]
+        phases[events] = PHASES.index(layout.phase)
         for column in layout.columns:
-            has[column][events[~good]] = False
+            has[column][events] = True
     return _columns(data, phases, numbers, spans, has)
 
 

@@ -32,6 +32,8 @@ _WHITE = b" \t\r\n"
 _GAP = re.compile(rb"\}([ \t\r\n,]*)\Z")
 _MOST_UNUSUAL = 64
 _LEARN_FROM = 8
+_IS_WHITE = np.zeros(256, np.bool_)
+_IS_WHITE[list(_WHITE)] = True
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,15 @@ def _boundaries(
     return starts[keep], ends[keep]
 
 
+def _last_brace(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the texts that end at the places end without white space."""
+    ends = ends.copy()
+    white = np.arange(len(ends))
+    while len(white := white[_IS_WHITE[data[ends[white] - 1]]]):
+        ends[white] -= 1
+    return ends
+
+
 @dataclass(frozen=True)
 class Cut:
     """The events of a block, as ``FIELDS`` where they follow a layout, else as lines, both with
@@ -166,7 +177,7 @@ def cut(block: bytes, until: int, pattern: Pattern, layouts: tuple[Layout, ...])
         has_args[event] = True
         head_ends[event] = lead + 1
         args_starts[event] = lead + len(pattern.args) - 1
-        args_ends[event] = ends[event] - 1
+        args_ends[event] = _last_brace(data, ends[event] - 1)
         data[lead] = ord("}")  # `{A, "args": {B}}` becomes `{A}` and `{B}`
     buffer = pa.py_buffer(data)
 
@@ -210,8 +221,9 @@ def _new_layouts(
 ) -> tuple[Layout, ...]:
     """Layouts of a few of the events that follow none that is known."""
     chosen = np.unique(np.linspace(0, len(starts) - 1, _LEARN_FROM).astype(np.int64))
-    learned = {
-        learn_layout(data[starts[at] : ends[at]].tobytes())
-        for at in (chosen.tolist() if len(starts) else ())
-    }
-    return tuple(layout for layout in learned if layout is not None and layout not in known)
+    learned: dict[Layout, None] = {}
+    for at in chosen.tolist() if len(starts) else ():
+        layout = learn_layout(data[starts[at] : ends[at]].tobytes())
+        if layout is not None and layout not in known:
+            learned[layout] = None
+    return tuple(learned)

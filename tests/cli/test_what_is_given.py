@@ -171,3 +171,44 @@ def test_mended_events_are_told_in_the_ledger(tmp_path: Path) -> None:
     with pipeline.Store.open(tmp_path / "lake") as store:
         (row,) = store.sql("SELECT repairs, event_rows FROM sources").rows()
     assert row == (["the text of 2 events mended"], 3)
+
+
+def test_a_base_that_makes_no_sense_is_told_in_the_ledger(tmp_path: Path) -> None:
+    (tmp_path / "trace.json").write_text(
+        f'{{"baseTimeNanoseconds": "17", "schemaVersion": 1, "traceEvents": [{EVENT}]}}'
+    )
+    pipeline.ingest(tmp_path / "trace.json", tmp_path / "lake")
+    with pipeline.Store.open(tmp_path / "lake") as store:
+        (row,) = store.sql("SELECT repairs, clock FROM sources").rows()
+    assert row == (["baseTimeNanoseconds left out: it makes no sense"], "trace")
+
+
+def test_a_fault_of_tracelake_in_one_document_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.split import DocumentSplitter
+
+    job = tmp_path / "job"
+    job.mkdir()
+    (job / "a.json").write_text(f"[{EVENT}]")
+    (job / "b.json").write_text(f"[{EVENT}]")
+    finish = DocumentSplitter.finish
+    calls: list[int] = []
+
+    def fail_once(splitter: DocumentSplitter) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise IndexError("out of bounds")
+        finish(splitter)
+
+    monkeypatch.setattr(DocumentSplitter, "finish", fail_once)
+    report = pipeline.ingest(job, tmp_path / "lake")
+    assert (report.files, report.events) == (1, 1)
+    assert report.failed[0].reason.endswith("please report this: IndexError('out of bounds')")
+
+
+def test_an_empty_query(tracelake: Run, trace: Path) -> None:
+    tracelake("ingest", "job", "--lake", "lake")
+    process = tracelake("sql", " ", "--lake", "lake")
+    assert process.returncode == 2
+    assert one_line(process) == "tracelake: the query is empty"

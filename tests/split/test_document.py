@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pipeline
 from tests.split.reading import read_rows
 
 text = st.text(st.sampled_from('ab{}[]",:\\ \n\u00e9\U0001f680'), max_size=8)
@@ -195,3 +197,15 @@ def test_a_bad_value_behind_the_events_costs_no_other_key() -> None:
     _, splitter = read_all(b'{"traceEvents":[' + A + b"]" + tail)
     assert splitter.metadata == {"foo": None, "distributedInfo": {"rank": 3}}
     assert (splitter.truncated, splitter.rejected) == (False, 0)
+
+
+def test_rejects_before_the_end_of_the_array_have_their_own_place(tmp_path: Path) -> None:
+    """Also where an object follows among the keys behind the events."""
+    text = (
+        '{"traceEvents":[{"ph":"X","name":"ok","ts":1,"dur":1},'
+        '{"ph":"X","name":"bad","ts":"zz","dur":1}],"other":{"c":2}}'
+    )
+    (tmp_path / "trace.json").write_text(text)
+    pipeline.ingest(tmp_path / "trace.json", tmp_path / "lake")
+    with pipeline.Store.open(tmp_path / "lake") as store:
+        assert store.sql("SELECT byte_offset FROM rejects").item() == 54 == text.index("bad") - 18

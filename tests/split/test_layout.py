@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -121,6 +122,22 @@ def test_layouts_of_several_kinds_of_events_are_learned() -> None:
     assert len(rows) == 1600
     assert rows[1][1:9] == ("s", "ac2g", "ac2g", 5000, None, 3, 4, "74284")
     assert [row[9] for row in rows[-4:]] == [9, None, None, 9]
+
+
+def test_a_short_event_at_the_end_of_a_block_may_open_like_a_long_one() -> None:
+    long = '{"name": "op", "ph": "X", "cat": "cpu_op", "ts": 1, "dur": 1, "pid": 1, "tid": 1}'
+    short = '{"name": "z", "ph": "i", "ts": 1}'
+    events = [*[long] * 1000, *[long, short] * 4000]
+    rows, splitter = rows_of(json.dumps([json.loads(e) for e in events], indent=8).encode())
+    assert len(splitter._layouts or ()) == 2
+    assert [row[1] for row in rows] == ["X"] * 1000 + ["X", "i"] * 4000
+
+
+def test_the_text_of_args_does_not_depend_on_the_way_it_was_read() -> None:
+    event = {"ph": "X", "name": "a", "ts": 1, "dur": 1, "args": {"stream": 1}}
+    rows, splitter = rows_of(json.dumps([event] * 1500, indent=4).encode())
+    assert splitter._layouts
+    assert {row[11] for row in rows} == {'{\n            "stream": 1\n        }'}
 
 
 @pytest.mark.parametrize("number", ["007", "18446744073709551615", "1.5", "-1", "null", '"x"'])

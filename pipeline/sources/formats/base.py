@@ -15,11 +15,15 @@ _RANK = re.compile(r"rank[-_]?(\d{1,9})(?!\d)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Identity:
-    """Whose a trace is, as far as its name or its document tells; ``base_ns`` since the epoch."""
+    """Whose a trace is, as far as its name or its document tells; ``base_ns`` since the epoch.
+
+    ``left_out`` are what they tell that makes no sense.
+    """
 
     node: str | None = None
     rank: int | None = None
     base_ns: int | None = None
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

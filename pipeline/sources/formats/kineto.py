@@ -49,10 +49,18 @@ def _integer(value: Any, bits: int) -> int | None:
 def _from_metadata(metadata: dict[str, Any]) -> Identity:
     distributed = metadata.get("distributedInfo")
     host = metadata.get("host_name")
+    given = distributed.get("rank") if isinstance(distributed, dict) else None
+    base = metadata.get("baseTimeNanoseconds")
+    node = host if isinstance(host, str) else None
+    rank, base_ns = _integer(given, 32), _integer(base, 64)
+    told = (
+        ("host_name", host, node),
+        ("rank", given, rank),
+        ("baseTimeNanoseconds", base, base_ns),
+    )
+    odd = (key for key, said, read in told if said is not None and read is None)
     return Identity(
-        node=host if isinstance(host, str) else None,
-        rank=_integer(distributed.get("rank"), 32) if isinstance(distributed, dict) else None,
-        base_ns=_integer(metadata.get("baseTimeNanoseconds"), 64),
+        node, rank, base_ns, tuple(f"{key} left out: it makes no sense" for key in odd)
     )
 
 
