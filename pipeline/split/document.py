@@ -30,6 +30,10 @@ __all__ = ["DocumentSplitter"]
 _BLOCK = 4 << 20
 _FIRST_WINDOW = 64 << 10
 _SMALL_WINDOW = 16 << 10
+_SHORT_EVENT = 2 << 10
+_FAR_LOOKS = 16
+_DECODER = json.JSONDecoder(strict=False)
+_LONGEST_REJECT = 64 << 10
 _WINDOW = 1 << 20
 _LONGEST_EVENT = 64 << 20
 _LONGEST_HEADER = 64 << 20
@@ -370,23 +374,33 @@ class DocumentSplitter:
 
     def _resync(self, final: bool) -> None:
         """Give up the event at the current place and find the next one that can be read."""
-        offset = self._in.at
+        offset = search = self._in.at
+        tried = 0
         while True:
-            piece = self._in.text[offset:]
-            for match in _EVENT_START.finditer(piece, 1):
-                start = piece.index(b"{", match.start())
-                if _is_event(piece[start : start + _WINDOW]):
-                    self._reject(offset, piece[:start].rstrip(b" \t\r\n,"), "not valid JSON")
-                    self._in.at = offset + start
+            text = self._in.text
+            unsure = len(text)
+            for match in _EVENT_START.finditer(text, search + 1):
+                start = text.index(b"{", match.start())
+                # Among many false starts, one that goes on for long is hardly an event.
+                if _is_event(text, start, _WINDOW if tried < _FAR_LOOKS else _SHORT_EVENT):
+                    piece = text[offset : min(start, offset + _LONGEST_REJECT)]
+                    self._reject(offset, piece.rstrip(b" \t\r\n,"), "not valid JSON")
+                    self._in.at = start
                     self._window = _SMALL_WINDOW
                     return
-            if self._in.at_end or len(piece) >= _LONGEST_EVENT:
+                tried += 1
+                if start + _SHORT_EVENT > len(text):
+                    unsure = min(unsure, match.start())
+            search = max(search, unsure - _SHORT_EVENT)
+            size = len(text) - offset
+            if self._in.at_end or size >= _LONGEST_EVENT:
                 break
-            self._in.fill(min(2 * len(piece), _LONGEST_EVENT))
+            self._in.fill(min(2 * size, _LONGEST_EVENT))
         if self._in.at_end and final:
             self.truncated = True
             self._note(f"the last event is cut off at byte {self._in.base + len(self._in.text)}")
         else:
+            piece = self._in.text[offset : offset + _LONGEST_REJECT]
             self._reject(offset, piece, "not valid JSON")
         self._in.at = len(self._in.text)
         if self._in.at_end:
@@ -432,14 +446,18 @@ class DocumentSplitter:
         )
 
 
-def _is_event(text: bytes) -> bool:
-    """Whether a readable event begins here."""
-    scan = scan_window(text)
-    if not len(scan.ends):
-        return False
-    try:
-        event = json.loads(text[: int(scan.ends[0])].decode("utf-8", "replace"), strict=False)
-    except (ValueError, RecursionError):
-        return False
-    # An object inside the broken event must not be taken for the next one.
-    return "Type" in event or ("ph" in event and ("ts" in event or event["ph"] == "M"))
+def _is_event(text: bytes, start: int, longest: int) -> bool:
+    """Whether a readable event of at most ``longest`` bytes begins at a place."""
+    for size in (_SHORT_EVENT, _SMALL_WINDOW, _WINDOW):
+        if size > longest:
+            break
+        window = text[start : start + size]
+        try:
+            event, _ = _DECODER.raw_decode(window.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            if len(window) < size:
+                break
+            continue
+        # An object inside the broken event must not be taken for the next one.
+        return "Type" in event or ("ph" in event and ("ts" in event or event["ph"] == "M"))
+    return False
