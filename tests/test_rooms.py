@@ -78,7 +78,9 @@ def test_pipeline_never_imports_prefect(path: Path) -> None:
         assert not any(name.split(".")[0] == "prefect" for name in imports(path))
 
 
-@pytest.mark.parametrize("name", list(sql_files("normalize", "views", "macros", "queries")))
+@pytest.mark.parametrize(
+    "name", list(sql_files("normalize", "functions", "views", "training", "macros", "queries"))
+)
 def test_sql_files_begin_with_what_they_answer(name: str) -> None:
     text = sql_text(name)
     assert text.startswith("-- ")

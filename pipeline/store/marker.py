@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["create_views", "open_lake"]
 
-_VIEWS = ("views", "macros")
+_VIEWS = ("functions", "views", "training", "macros")
 
 
 def open_lake(lake: LakePath, create: bool = False) -> None:

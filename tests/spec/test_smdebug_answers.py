@@ -6,9 +6,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import pipeline
@@ -100,3 +102,55 @@ def test_system_events(store: pipeline.Store, golden: dict[str, Any], job: str) 
             "until": want["end_s"],
         }
         assert store.sql(query, bounds).rows() == [(want["count"], round(want["sum_value"], 2))]
+
+
+@pytest.mark.parametrize("job", ["merge_traces", "synthetic_job"])
+def test_step_interval(store: pipeline.Store, golden: dict[str, Any], job: str) -> None:
+    for want in golden[job]["step_interval"]:
+        bounds = {"run": job, "first": want["start_step"], "until": want["end_step"]}
+        found = store.sql("FROM step_interval($run, $first, $until)", bounds).rows()
+        if want["start_us"] == 0:
+            assert found == []
+            continue
+        ((clock, _, start, end),) = found
+        assert (clock, start // 1000, end // 1000) == ("epoch", want["start_us"], want["end_us"])
+        events = "SELECT count(*) FROM events_between($run, $start, $until)"
+        count = store.sql(events, {"run": job, "start": start, "until": end}).item()
+        assert count == want["events"]
+
+
+def nanoseconds(text: str) -> int:
+    """Of a time as smdebug writes it."""
+    moment = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S:%f").replace(tzinfo=UTC)
+    return (int(moment.timestamp()) * 1_000_000 + moment.microsecond) * 1000
+
+
+def sums(rows: pl.DataFrame, by: str) -> dict[str, int]:
+    """Microseconds of ``dur_ns`` by a column."""
+    return {key: total // 1000 for key, total in rows.group_by(by).agg(pl.sum("dur_ns")).rows()}
+
+
+def shares(parts: dict[str, int]) -> dict[str, float]:
+    return {key: value / max(parts.values()) for key, value in parts.items()}
+
+
+def test_overlap_by_timesteps(store: pipeline.Store, golden: dict[str, Any]) -> None:
+    want = golden["synthetic_job"]["overlap_by_timesteps"]
+    instants = [nanoseconds(text) for text in want["timesteps"]]
+    rows = store.sql("FROM overlap_at('synthetic_job', $at)", {"at": instants})
+    steps = pl.col("process_name").str.starts_with("Step:")
+    assert sums(rows.filter(steps), "process_name") == want["training_phase"]
+    assert sums(rows.filter(~steps), "name") == want["detailed"]
+    assert shares(sums(rows.filter(~steps), "process_name")) == pytest.approx(want["metrics"])
+
+
+def test_overlap_by_ranges(store: pipeline.Store, golden: dict[str, Any]) -> None:
+    want = golden["synthetic_job"]["overlap_by_ranges"]
+    intervals = [
+        {"start_ns": nanoseconds(start), "end_ns": nanoseconds(end)}
+        for start, end in zip(want["begin"], want["end"], strict=True)
+    ]
+    rows = store.sql("FROM overlap_during('synthetic_job', $during)", {"during": intervals})
+    rows = rows.filter(~pl.col("process_name").str.starts_with("Step:"))
+    assert shares(sums(rows, "process_name")) == pytest.approx(want["metrics"])
+    assert shares(sums(rows, "name")) == pytest.approx(want["detailed"])

@@ -1,0 +1,45 @@
+-- What ran at these instants: slices that began before and ended after an instant (strictly), by
+-- process and name. instants: a list of nanoseconds; one that is given twice counts twice. Both
+-- ends of each slice are ranked among the instants, so no pair is ever built.
+--
+--   slice   |-------------|        hits = instants before its end - instants up to its start
+--   instant      x    x   |   x         = 2
+--
+-- Columns: process_name, name, events (slices that were hit), hits (pairs of a slice and an
+-- instant), dur_ns (durations of the slices, once for each hit, in nanoseconds).
+-- Example: SELECT * FROM overlap_at('job', (
+--              SELECT LIST(ts_ns) FROM metrics WHERE metric = 'GPUUtilization' AND value < 2));
+CREATE OR REPLACE MACRO overlap_at(run_name, instants, clock_name := 'epoch') AS TABLE
+WITH given AS (
+    SELECT t_ns, SUM(COUNT(*)) OVER (ORDER BY t_ns)::BIGINT AS so_far
+    FROM (SELECT UNNEST(instants)::BIGINT AS t_ns)
+    WHERE t_ns IS NOT NULL
+    GROUP BY t_ns
+),
+
+slices AS (
+    SELECT process_name, name, ts_ns, end_ns, dur_ns
+    FROM events
+    WHERE
+        run = run_name AND clock = clock_name AND kind = 'slice'
+        AND end_ns > (SELECT MIN(t_ns) FROM given) AND ts_ns < (SELECT MAX(t_ns) FROM given)
+),
+
+hit AS (
+    SELECT
+        s.process_name, s.name, s.dur_ns,
+        before_end.so_far - COALESCE(up_to_start.so_far, 0) AS hits
+    FROM slices AS s
+    ASOF INNER JOIN given AS before_end ON before_end.t_ns < s.end_ns
+    ASOF LEFT JOIN given AS up_to_start ON up_to_start.t_ns <= s.ts_ns
+)
+
+SELECT
+    process_name, name, COUNT(*) AS events, SUM(hits)::BIGINT AS hits,
+    SUM(hits::HUGEINT * dur_ns)::BIGINT AS dur_ns
+FROM hit
+WHERE hits > 0
+GROUP BY process_name, name
+ORDER BY dur_ns DESC, process_name, name;
+
+COMMENT ON MACRO TABLE overlap_at IS 'Slices that were under way at given instants, by process and name.';

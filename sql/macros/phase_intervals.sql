@@ -1,0 +1,68 @@
+-- The training phases of each node in turn: steps of one mode in a row make one interval, with what
+-- lies before, between and after them. An interval without length is left out.
+--
+--   Before TRAIN | TRAIN | Between EVAL and TRAIN | EVAL | After EVAL
+--
+-- Columns: node, phase, start_ns, end_ns (both included, nanoseconds).
+-- Example: SELECT phase, SUM(end_ns - start_ns) / 1e9 AS s FROM phase_intervals('job')
+--          GROUP BY phase;
+CREATE OR REPLACE MACRO phase_intervals(run_name, clock_name := 'epoch') AS TABLE
+WITH turns AS (
+    SELECT *, SUM(is_new) OVER (PARTITION BY node ORDER BY start_ns, mode, step) AS turn
+    FROM (
+        SELECT
+            node, mode, step, start_ns, COALESCE(end_ns, start_ns) AS end_ns,
+            COALESCE(mode <> LAG(mode) OVER (PARTITION BY node ORDER BY start_ns, mode, step), TRUE)
+                ::BIGINT AS is_new
+        FROM steps
+        WHERE run = run_name AND clock = clock_name
+    )
+),
+
+islands AS (
+    SELECT node, mode, MIN(start_ns) AS start_ns, MAX(end_ns) AS end_ns
+    FROM turns
+    GROUP BY node, mode, turn
+),
+
+linked AS (
+    SELECT
+        *,
+        LAG(end_ns) OVER in_turn AS reached_ns,
+        LAG(mode) OVER in_turn AS mode_before,
+        LEAD(mode) OVER in_turn AS mode_after
+    FROM islands
+    WINDOW in_turn AS (PARTITION BY node ORDER BY start_ns)
+),
+
+job AS (
+    SELECT MIN(first_ns) AS start_ns, MAX(last_ns) AS end_ns
+    FROM _live_sources
+    WHERE run = run_name AND clock = clock_name
+),
+
+all_intervals AS (
+    SELECT node, mode AS phase, start_ns, end_ns FROM linked
+    UNION ALL
+    SELECT
+        node,
+        concat('Between ', LEAST(mode_before, mode), ' and ', GREATEST(mode_before, mode)),
+        reached_ns + 1, start_ns - 1
+    FROM linked
+    WHERE mode_before IS NOT NULL
+    UNION ALL
+    SELECT l.node, concat('Before ', l.mode), job.start_ns, l.start_ns - 1
+    FROM linked AS l, job
+    WHERE l.mode_before IS NULL
+    UNION ALL
+    SELECT l.node, concat('After ', l.mode), l.end_ns + 1, job.end_ns
+    FROM linked AS l, job
+    WHERE l.mode_after IS NULL
+)
+
+SELECT node, phase, start_ns, end_ns
+FROM all_intervals
+WHERE start_ns <= end_ns
+ORDER BY node, start_ns;
+
+COMMENT ON MACRO TABLE phase_intervals IS 'Training phases of each node in turn, with what lies before, between and after.';

@@ -1,0 +1,22 @@
+-- What each system metric was in each training phase (as in phase_intervals) of its node. A sample
+-- holds until the next one.
+-- Columns: node, phase, resource, device, metric, unit, samples, mean (of the samples),
+-- time_weighted (mean over the time for which a sample holds; null where none does).
+-- Example: SELECT phase, time_weighted FROM phase_metrics('job') WHERE metric = 'GPUUtilization';
+CREATE OR REPLACE MACRO phase_metrics(run_name, clock_name := 'epoch') AS TABLE
+SELECT
+    node, key AS phase, resource, device, metric, unit, SUM(samples)::BIGINT AS samples,
+    SUM(sample_sum) / NULLIF(SUM(samples), 0) AS mean,
+    SUM(area) / NULLIF(SUM(held_ns), 0) AS time_weighted
+FROM _metrics_in(
+    run_name,
+    (
+        SELECT LIST({key: phase, node: node, start_ns: start_ns, end_ns: end_ns})
+        FROM phase_intervals(run_name, clock_name := clock_name)
+    ),
+    clock_name
+)
+GROUP BY node, phase, resource, device, metric, unit
+ORDER BY node, phase, resource, device, metric;
+
+COMMENT ON MACRO TABLE phase_metrics IS 'Each system metric in each training phase: mean, and weighted by time.';

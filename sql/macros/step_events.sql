@@ -1,0 +1,73 @@
+-- Every event of a run with its step, and how that was decided (step_source):
+--   own     the event itself carries the number;
+--   launch  a GPU event takes the step that holds its launch, found by correlation in its file;
+--   inside  the step of its node and rank (and clock) that started last before it holds it whole;
+--   null    no step holds it.
+--
+--   steps    |-----3-----|      |-----4-----|
+--   events     |---| inside   |---| null  |--| inside
+--
+-- Columns as in the view events, with step as decided here, then step_mode (as mode in steps; null
+-- where an own number is not that of the step that holds it) and step_source.
+-- Example: SELECT step, SUM(dur_ns) FROM step_events('job') GROUP BY step;
+CREATE OR REPLACE MACRO step_events(run_name) AS TABLE
+WITH e AS (
+    SELECT
+        *, COALESCE(rank, -1) AS rank_key,
+        CASE WHEN clock = 'trace' THEN ingest_id ELSE -1 END AS zero,
+        regexp_matches(category, '(^|_)(runtime|driver)$') AS is_launch
+    FROM events
+    WHERE run = run_name
+),
+
+s AS (
+    SELECT
+        node, COALESCE(rank, -1) AS rank_key, COALESCE(ingest_id, -1) AS zero, mode, step,
+        start_ns, end_ns
+    FROM steps
+    WHERE run = run_name AND complete
+),
+
+-- What counts for the place of an event among the steps: itself, or its launch.
+launches AS (
+    SELECT
+        ingest_id, correlation, MIN(ts_ns) AS launch_ns, ARG_MIN(end_ns, ts_ns) AS launch_end_ns
+    FROM e
+    WHERE is_launch AND correlation <> 0
+    GROUP BY ingest_id, correlation
+),
+
+placed AS (
+    SELECT
+        e.*, l.launch_ns IS NOT NULL AS is_launched,
+        COALESCE(l.launch_ns, e.ts_ns) AS place_ns,
+        CASE
+            WHEN l.launch_ns IS NOT NULL THEN COALESCE(l.launch_end_ns, l.launch_ns)
+            ELSE COALESCE(e.end_ns, e.ts_ns)
+        END AS place_end_ns
+    FROM e
+    LEFT JOIN launches AS l
+        ON l.ingest_id = e.ingest_id AND l.correlation = e.correlation AND NOT e.is_launch
+)
+
+SELECT
+    p.* EXCLUDE (rank_key, zero, is_launch, is_launched, place_ns, place_end_ns) REPLACE (
+        CASE
+            WHEN p.step IS NOT NULL THEN p.step
+            WHEN p.place_end_ns <= s.end_ns THEN s.step
+        END AS step
+    ),
+    CASE
+        WHEN p.place_end_ns <= s.end_ns AND COALESCE(p.step = s.step, TRUE) THEN s.mode
+    END AS step_mode,
+    CASE
+        WHEN p.step IS NOT NULL THEN 'own'
+        WHEN p.place_end_ns <= s.end_ns AND p.is_launched THEN 'launch'
+        WHEN p.place_end_ns <= s.end_ns THEN 'inside'
+    END AS step_source
+FROM placed AS p
+ASOF LEFT JOIN s
+    ON s.node = p.node AND s.rank_key = p.rank_key AND s.zero = p.zero
+    AND s.start_ns <= p.place_ns;
+
+COMMENT ON MACRO TABLE step_events IS 'Every event of a run with its step and how that was decided: own, launch, inside or null.';

@@ -1,0 +1,122 @@
+"""Slices against instants and intervals, held to a count of every pair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_lake import SmallLake
+
+SLOW = settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+TIMES = st.integers(0, 30)
+SPANS = st.tuples(TIMES, st.integers(0, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+SLICES = st.lists(st.tuples(SPANS, st.sampled_from("ab"), st.sampled_from(["n0", "n1"])))
+
+
+def rows(slices: list[Any]) -> list[dict[str, Any]]:
+    return [
+        {"ts_ns": start, "end_ns": end, "name": name, "node": node}
+        for (start, end), name, node in slices
+    ]
+
+
+@SLOW
+@given(slices=SLICES, instants=st.lists(TIMES))
+def test_overlap_at_counts_each_pair_of_a_slice_and_an_instant(
+    small: SmallLake, slices: list[Any], instants: list[int]
+) -> None:
+    small.fill("events", rows(slices))
+    want: dict[str, list[int]] = {}
+    for (start, end), name, _ in slices:
+        hits = sum(start < instant < end for instant in instants)
+        if hits:
+            events, all_hits, total = want.get(name, [0, 0, 0])
+            want[name] = [events + 1, all_hits + hits, total + hits * (end - start)]
+    got = small.ask("SELECT name, events, hits, dur_ns FROM overlap_at('job', ?)", [instants])
+    assert {name: answer for name, *answer in got} == want
+
+
+@SLOW
+@given(slices=SLICES, intervals=st.lists(SPANS))
+def test_overlap_during_counts_each_pair_of_a_slice_and_an_interval(
+    small: SmallLake, slices: list[Any], intervals: list[tuple[int, int]]
+) -> None:
+    small.fill("events", rows(slices))
+    want: dict[str, list[int]] = {}
+    for (start, end), name, _ in slices:
+        met = [(a, b) for a, b in intervals if end >= a and start <= b]
+        if met:
+            shared = sum(min(end, b) - max(start, a) for a, b in met)
+            events, pairs, total, overlap = want.get(name, [0, 0, 0, 0])
+            want[name] = [
+                events + 1,
+                pairs + len(met),
+                total + len(met) * (end - start),
+                overlap + shared,
+            ]
+    query = """
+        SELECT name, events, pairs, dur_ns, overlap_ns
+        FROM overlap_during('job', ?::STRUCT(start_ns BIGINT, end_ns BIGINT)[])
+    """
+    given_intervals = [{"start_ns": a, "end_ns": b} for a, b in intervals]
+    got = small.ask(query, [given_intervals])
+    assert {name: answer for name, *answer in got} == want
+
+
+@SLOW
+@given(slices=SLICES, steps=st.lists(st.tuples(SPANS, st.sampled_from(["n0", "n1"])), max_size=6))
+def test_step_overlap_holds_the_steps_of_a_node_against_its_own_slices(
+    small: SmallLake, slices: list[Any], steps: list[Any]
+) -> None:
+    markers = [
+        {"ts_ns": a, "end_ns": b, "node": node, "step": number, "name": "Step:TRAIN"}
+        for number, ((a, b), node) in enumerate(steps)
+    ]
+    small.fill("events", rows(slices) + markers)
+    chosen = [(span, node) for number, (span, node) in enumerate(steps) if 1 <= number < 4]
+    want: dict[str, list[int]] = {}
+    for (start, end), name, node in slices:
+        met = [(a, b) for (a, b), on in chosen if on == node and end >= a and start <= b]
+        if met:
+            shared = sum(min(end, b) - max(start, a) for a, b in met)
+            pairs, overlap = want.get(name, [0, 0])
+            want[name] = [pairs + len(met), overlap + shared]
+    query = """
+        SELECT name, pairs, overlap_ns FROM step_overlap('job', 1, 4)
+        WHERE name IN ('a', 'b')
+    """
+    assert {name: answer for name, *answer in small.ask(query)} == want
+
+
+def test_a_reversed_interval_counts_for_nothing(small: SmallLake) -> None:
+    small.fill("events", [{"ts_ns": 0, "end_ns": 10}])
+    assert small.ask("FROM overlap_during('job', [{start_ns: 8, end_ns: 2}])") == []
+
+
+def test_other_runs_and_other_clocks_do_not_count(small: SmallLake) -> None:
+    small.fill(
+        "events",
+        [
+            {"ts_ns": 0, "end_ns": 10},
+            {"ts_ns": 0, "end_ns": 10, "run": "other"},
+            {"ts_ns": 0, "end_ns": 10, "clock": "trace", "hour": "relative"},
+        ],
+    )
+    assert small.ask("SELECT hits FROM overlap_at('job', [5])") == [1]
+    assert small.ask("SELECT hits FROM overlap_at('job', [5], clock_name := 'trace')") == [1]
+    assert small.ask("SELECT pairs FROM overlap_during('job', [{start_ns: 5, end_ns: 6}])") == [1]
+
+
+def test_sums_beyond_what_a_double_keeps(small: SmallLake) -> None:
+    start = 1712195495519689047
+    small.fill("events", [{"ts_ns": start, "end_ns": start + 10**17 + 1}])
+    assert small.ask(
+        "SELECT dur_ns FROM overlap_at('job', [?::BIGINT + 1, ?::BIGINT + 1])", [start, start]
+    ) == [2 * 10**17 + 2]
+    assert small.ask(
+        "SELECT overlap_ns FROM overlap_during('job', [{start_ns: ?::BIGINT, end_ns: ?::BIGINT}])",
+        [start + 1, start + 10**17],
+    ) == [10**17 - 1]
