@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,33 +12,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline import __version__
+from pipeline.commands.options import (
+    key_values,
+    lake_options,
+    open_store,
+    output_options,
+    show,
+    storage_options,
+)
+from pipeline.commands.questions import COMMANDS
 from pipeline.errors import TracelakeError, UsageError
 
 if TYPE_CHECKING:
     from pipeline.ingestion import IngestReport
-    from pipeline.store.lake import Store
 
 __all__ = ["main"]
 
-Command = Callable[..., Any]
-
 _FORMATS = ["smdebug", "tensorflow", "horovod", "kineto", "composer", "system", "chrome"]
-_OUTPUT_FORMATS = ["table", "csv", "json", "ndjson", "parquet"]
-
-
-def _pairs(values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """``k=v`` arguments."""
-    for value in values:
-        key, equals, text = value.partition("=")
-        if not equals or not key:
-            raise UsageError(f"{value!r} is not of the form key=value")
-        yield key, text
-
-
-def _options(values: tuple[str, ...]) -> dict[str, Any]:
-    """``k=v`` arguments for fsspec."""
-    switches = {"true": True, "false": False}
-    return {key: switches.get(text.lower(), text) for key, text in _pairs(values)}
 
 
 def _value(text: str) -> Any:
@@ -50,29 +40,6 @@ def _value(text: str) -> Any:
     return text if isinstance(value, list | dict) else value
 
 
-def _lake_options(command: Command) -> Command:
-    command = click.option(
-        "--storage-option",
-        "storage",
-        multiple=True,
-        metavar="K=V",
-        help="Passed to fsspec, as in anon=true; may be given several times.",
-    )(command)
-    return click.option(
-        "--lake",
-        required=True,
-        envvar="TRACELAKE_LAKE",
-        metavar="LAKE",
-        help="The lake: a folder or URL. [env: TRACELAKE_LAKE]",
-    )(command)
-
-
-def _open(lake: str, storage: tuple[str, ...]) -> Store:
-    from pipeline.store.lake import Store
-
-    return Store.open(lake, _options(storage))
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="tracelake")
 def cli() -> None:
@@ -81,7 +48,7 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@_lake_options
+@lake_options
 @click.option("--run", help="Name of the run; by default the name of the job's folder.")
 @click.option(
     "--format",
@@ -107,7 +74,7 @@ def ingest(
     """Read trace files, folders, globs or URLs into a lake; only what is new or has changed."""
     from pipeline.ingestion import ingest as ingest_sources
 
-    options = _options(storage)
+    options = storage_options(storage)
     if dry_run:
         _show_plan(sources, lake, run, form, options, as_json)
         return
@@ -224,7 +191,7 @@ def _summary(report: IngestReport) -> str:
     type=click.Path(exists=True, dir_okay=False),
     help="Read the query from a file.",
 )
-@_lake_options
+@lake_options
 @click.option(
     "--param",
     "params",
@@ -233,13 +200,7 @@ def _summary(report: IngestReport) -> str:
     help="Value for $K in the query: a number, true, false or null, or else text, as is what "
     "stands in double quotes. May be given several times.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False),
-    help="Write to a file; its ending tells the format.",
-)
-@click.option("--format", "form", type=click.Choice(_OUTPUT_FORMATS), help="Format of the result.")
+@output_options
 def sql(
     query: str | None,
     file: str | None,
@@ -258,47 +219,22 @@ def sql(
         raise UsageError(f"{file} is not UTF-8: save it as UTF-8") from error
     if not text.strip():
         raise UsageError("the query is empty")
-    values = {key: _value(text) for key, text in _pairs(params)}
-    with _open(lake, storage) as store:
-        _show(store, text, values, form or _format_of(output), output)
-
-
-def _format_of(output: str | None) -> str:
-    if output is None:
-        return "table"
-    ending = Path(output).suffix.lstrip(".").replace("jsonl", "ndjson")
-    return ending if ending in _OUTPUT_FORMATS else "csv"
-
-
-def _show(
-    store: Store,
-    query: str,
-    params: Mapping[str, Any] | None = None,
-    form: str = "table",
-    output: str | None = None,
-) -> None:
-    from pipeline.output import write_result
-
-    write_result(store, query, params, form, output)
+    values = {key: _value(text) for key, text in key_values(params)}
+    with open_store(lake, storage) as store:
+        show(store, text, values, form, output)
 
 
 def _listing(name: str, query: str, text: str) -> None:
     """Add a command that prints one query."""
 
     @cli.command(name, help=text)
-    @_lake_options
-    @click.option(
-        "--format",
-        "form",
-        type=click.Choice(_OUTPUT_FORMATS),
-        default="table",
-        help="Format of the result.",
-    )
-    def command(lake: str, storage: tuple[str, ...], form: str) -> None:
+    @lake_options
+    @output_options
+    def command(lake: str, storage: tuple[str, ...], output: str | None, form: str | None) -> None:
         from pipeline.sqlfiles import sql_text
 
-        with _open(lake, storage) as store:
-            _show(store, sql_text(query), None, form)
+        with open_store(lake, storage) as store:
+            show(store, sql_text(query), None, form, output)
 
 
 _listing("runs", "queries/list_runs", "List the runs of a lake.")
@@ -308,12 +244,12 @@ _listing("tables", "queries/tables", "List every view, column and macro with its
 
 
 @cli.command()
-@_lake_options
+@lake_options
 def verify(lake: str, storage: tuple[str, ...]) -> None:
     """Recount the ledger against the Parquet; exit 1 and a line a difference."""
     from pipeline.store.verify import verify as differences_of
 
-    with _open(lake, storage) as store:
+    with open_store(lake, storage) as store:
         differences = differences_of(store)
         files = store.sql("SELECT count(*) FROM sources").item()
     for difference in differences:
@@ -324,18 +260,18 @@ def verify(lake: str, storage: tuple[str, ...]) -> None:
 
 
 @cli.command()
-@_lake_options
+@lake_options
 @click.option("--run", required=True, help="Name of the run.")
 def delete(lake: str, storage: tuple[str, ...], run: str) -> None:
     """Delete a run; its files go with the next compaction after the grace period."""
     from pipeline.store.compact import delete_run
 
-    with _open(lake, storage) as store:
+    with open_store(lake, storage) as store:
         click.echo(f"deleted run {run}: {delete_run(store, run)} files no longer show")
 
 
 @cli.command()
-@_lake_options
+@lake_options
 @click.option("--run", help="Only this run.")
 @click.option(
     "--grace",
@@ -349,7 +285,7 @@ def compact(lake: str, storage: tuple[str, ...], run: str | None, grace: float) 
     """Merge small files, and remove those that nothing shows any more."""
     from pipeline.store.compact import compact as compact_lake
 
-    with _open(lake, storage) as store:
+    with open_store(lake, storage) as store:
         report = compact_lake(store, run, grace)
     click.echo(
         f"merged {report.files_before} files into {report.files_after}, "
@@ -369,6 +305,10 @@ def demo(lake: str | None) -> None:
     from pipeline.demo import run_demo
 
     run_demo(lake)
+
+
+for question in COMMANDS:
+    cli.add_command(question)
 
 
 def main() -> None:

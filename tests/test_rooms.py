@@ -24,6 +24,7 @@ ORDER = [
     ("pipeline.query",),
     ("pipeline.batch", "pipeline.ingestion", "pipeline.output"),
     ("pipeline.demo",),
+    ("pipeline.commands",),
     ("pipeline.cli", "pipeline.__main__", "flows"),
 ]
 MODULES = sorted(ROOT.glob("pipeline/**/*.py")) + sorted(ROOT.glob("flows/**/*.py"))

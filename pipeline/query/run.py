@@ -1,10 +1,14 @@
-"""One run of the lake."""
+"""One run of the lake, and the questions that can be asked about it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+from pipeline.errors import UsageError
+from pipeline.query.window import StepRange, Steps, Time, nanoseconds, one_or_more
 from pipeline.sqlfiles import sql_text
 
 if TYPE_CHECKING:
@@ -12,12 +16,28 @@ if TYPE_CHECKING:
 
     from pipeline.store.lake import Store
 
-__all__ = ["Run"]
+__all__ = ["Question", "Run"]
+
+Names = str | Sequence[str] | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query with its parameters, for ``Store.sql`` or for a result that is streamed."""
+
+    query: str
+    params: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A training job in the lake; make one with ``Store.run``."""
+    """A training job in the lake; make one with ``Store.run``.
+
+    Every method gives a polars frame; times are nanoseconds since the epoch, or since the zero of
+    the trace where the run has one trace without a base and nothing else. Questions that compare
+    times leave files without a base out of a run that has others, and raise ``UsageError`` where
+    it has several of these only: their times do not compare.
+    """
 
     store: Store
     name: str
@@ -26,14 +46,270 @@ class Run:
         """The files of the run; columns as in the view ``sources``."""
         return self.store.sql("SELECT * FROM sources WHERE run = $run ORDER BY uri", self._run)
 
-    def events(self) -> pl.DataFrame:
-        """All events of the run by start; columns as in the view ``events``."""
-        return self.store.sql(sql_text("queries/run_events"), self._run)
+    def steps(self) -> pl.DataFrame:
+        """The training steps by start; columns as in the view ``steps``."""
+        return self._answer(self.steps_question())
 
-    def metrics(self) -> pl.DataFrame:
-        """All samples of the run by time; columns as in the view ``metrics``."""
-        return self.store.sql(sql_text("queries/run_metrics"), self._run)
+    def steps_question(self) -> Question:
+        """The query of ``steps``."""
+        query = "SELECT * FROM steps WHERE run = $run ORDER BY start_ns, node, rank, mode, step"
+        return self._question(query)
+
+    def step_interval(self, first: int, until: int | None = None) -> pl.DataFrame:
+        """From the start of one step to just before another, or to the end of the steps.
+
+        One row: ``start_ns``, ``end_ns``, both included. Raises ``UsageError`` where there is no
+        such step, or the second does not start after the first.
+        """
+        start, end = self._interval(StepRange.of((first, until)))
+        return self.store.sql("SELECT $a AS start_ns, $b AS end_ns", {"a": start, "b": end})
+
+    def events(
+        self,
+        start: Time | None = None,
+        end: Time | None = None,
+        unit: str = "ns",
+        steps: Steps | None = None,
+        kinds: Names = None,
+        names: Names = None,
+        processes: Names = None,
+        sources: Names = None,
+    ) -> pl.DataFrame:
+        """Events that were under way in a range of time or of steps, by start.
+
+        Both ends of a time are included; ``unit`` is s, ms, us or ns. ``steps`` is a step, or
+        (first, until) without the second. ``kinds``, ``names`` and ``processes`` choose by these
+        columns, ``sources`` by the endings of the files' names, as in
+        ``"model_timeline.json"``. Columns as in the view ``events``.
+        """
+        return self._answer(
+            self.events_question(start, end, unit, steps, kinds, names, processes, sources)
+        )
+
+    def events_question(
+        self,
+        start: Time | None = None,
+        end: Time | None = None,
+        unit: str = "ns",
+        steps: Steps | None = None,
+        kinds: Names = None,
+        names: Names = None,
+        processes: Names = None,
+        sources: Names = None,
+    ) -> Question:
+        """The query of ``events``."""
+        chosen = {"kinds": kinds, "names": names, "processes": processes, "uris": sources}
+        return self._ranged("queries/run_events", start, end, unit, steps, chosen)
+
+    def metrics(
+        self,
+        start: Time | None = None,
+        end: Time | None = None,
+        unit: str = "ns",
+        steps: Steps | None = None,
+        resources: Names = None,
+        metrics: Names = None,
+        devices: Names = None,
+        nodes: Names = None,
+    ) -> pl.DataFrame:
+        """Samples in a range of time or of steps, by time; ranges as in ``events``.
+
+        Columns as in the view ``metrics``; the other arguments choose by these.
+        """
+        return self._answer(
+            self.metrics_question(start, end, unit, steps, resources, metrics, devices, nodes)
+        )
+
+    def metrics_question(
+        self,
+        start: Time | None = None,
+        end: Time | None = None,
+        unit: str = "ns",
+        steps: Steps | None = None,
+        resources: Names = None,
+        metrics: Names = None,
+        devices: Names = None,
+        nodes: Names = None,
+    ) -> Question:
+        """The query of ``metrics``."""
+        chosen = {"resources": resources, "metrics": metrics, "devices": devices, "nodes": nodes}
+        return self._ranged("queries/run_metrics", start, end, unit, steps, chosen)
+
+    def step_events(self) -> pl.DataFrame:
+        """Every event with its step and how that was decided; columns as in ``step_events``."""
+        return self._macro("FROM step_events($run) ORDER BY ts_ns, ingest_id, seq")
+
+    def overlap_at(self, timestamps: Iterable[Time], unit: str = "ns") -> pl.DataFrame:
+        """What ran at these instants (strictly inside); columns as in ``overlap_at``."""
+        instants = [nanoseconds(moment, unit) for moment in timestamps]
+        query = "FROM overlap_at($run, $instants::BIGINT[], clock_name := $clock)"
+        return self._macro(query, instants=instants, clock=self._clock())
+
+    def overlap_during(
+        self, intervals: Iterable[tuple[Time, Time]] | pl.DataFrame, unit: str = "ns"
+    ) -> pl.DataFrame:
+        """What ran during these intervals, ends included; columns as in ``overlap_during``.
+
+        ``intervals`` are pairs, or a frame with ``start_ns`` and ``end_ns``. Raises ``UsageError``
+        for one that ends before it starts.
+        """
+        return self._answer(self.overlap_during_question(intervals, unit))
+
+    def overlap_during_question(
+        self, intervals: Iterable[tuple[Time, Time]] | pl.DataFrame, unit: str = "ns"
+    ) -> Question:
+        """The query of ``overlap_during``."""
+        import polars as pl
+
+        if isinstance(intervals, pl.DataFrame):
+            intervals, unit = intervals.select("start_ns", "end_ns").iter_rows(), "ns"
+        starts, ends = [], []
+        for start, end in intervals:
+            low, high = _range(start, end, unit)
+            starts.append(low)
+            ends.append(high)
+        text = sql_text("queries/run_overlap")
+        return self._question(text, starts=starts, ends=ends, clock=self._clock())
+
+    def overlap_steps(self, steps: Steps) -> pl.DataFrame:
+        """What ran during steps, each on its own node and rank; columns as in ``step_overlap``."""
+        return self._answer(self.overlap_steps_question(steps))
+
+    def overlap_steps_question(self, steps: Steps) -> Question:
+        """The query of ``overlap_steps``."""
+        chosen = StepRange.of(steps)
+        self._interval(chosen)
+        query = "FROM step_overlap($run, $first, $until, clock_name := $clock)"
+        return self._question(query, first=chosen.first, until=chosen.until, clock=self._clock())
+
+    def step_metrics(self) -> pl.DataFrame:
+        """Each system metric in each step; columns as in ``step_metrics``."""
+        return self._macro("FROM step_metrics($run, clock_name := $clock)", clock=self._clock())
+
+    def phase_metrics(self) -> pl.DataFrame:
+        """Each system metric in each training phase; columns as in ``phase_metrics``."""
+        return self._macro("FROM phase_metrics($run, clock_name := $clock)", clock=self._clock())
+
+    def operator_metrics(self, metric: str = "GPUUtilization") -> pl.DataFrame:
+        """One system metric while each operator ran; columns as in ``operator_metrics``."""
+        query = "FROM operator_metrics($run, $metric, clock_name := $clock)"
+        return self._macro(query, metric=metric, clock=self._clock())
+
+    def step_statistics(self, by: str = "mode") -> pl.DataFrame:
+        """Durations by step ``mode``, ``process`` or ``operator``; see ``step_statistics``."""
+        return self._answer(self.step_statistics_question(by))
+
+    def step_statistics_question(self, by: str = "mode") -> Question:
+        """The query of ``step_statistics``."""
+        if by not in ("mode", "process", "operator"):
+            raise UsageError(f"no statistics by {by!r}: give mode, process or operator")
+        return self._question("FROM step_statistics($run, $by)", by=by)
+
+    def step_outliers(self, factor: float = 2) -> pl.DataFrame:
+        """Steps of at least ``factor`` times the median; columns as in ``step_outliers``."""
+        return self._answer(self.step_outliers_question(factor))
+
+    def step_outliers_question(self, factor: float = 2) -> Question:
+        """The query of ``step_outliers``."""
+        return self._question("FROM step_outliers($run, factor := $factor)", factor=factor)
+
+    def phases(self) -> pl.DataFrame:
+        """Initialization, training loop and finalization; columns as in ``job_phases``."""
+        return self._macro("FROM job_phases($run, clock_name := $clock)", clock=self._clock())
+
+    def phase_intervals(self) -> pl.DataFrame:
+        """The training phases of each node in turn; columns as in ``phase_intervals``."""
+        return self._macro("FROM phase_intervals($run, clock_name := $clock)", clock=self._clock())
+
+    def utilization(self, by_phase: bool = False) -> pl.DataFrame:
+        """How busy resources were, by training phase if asked; columns as in ``utilization``."""
+        query = "FROM utilization($run, by_phase := $by_phase, clock_name := $clock)"
+        return self._macro(query, by_phase=by_phase, clock=self._clock())
+
+    def utilization_ranges(self, edges: Sequence[float] = (0, 10, 90, 100)) -> pl.DataFrame:
+        """Share of time in ranges of utilisation; columns as in ``utilization_ranges``.
+
+        Raises ``UsageError`` where the edges do not ascend.
+        """
+        bounds = [float(edge) for edge in edges]
+        if len(bounds) < 2 or any(a >= b for a, b in pairwise(bounds)):
+            raise UsageError(f"edges {bounds} do not ascend: give two or more, as in 0, 50, 100")
+        query = "FROM utilization_ranges($run, edges := $edges, clock_name := $clock)"
+        return self._macro(query, edges=bounds, clock=self._clock())
+
+    def dataloader(self) -> pl.DataFrame:
+        """What the data loaders did; columns as in ``dataloader_statistics``."""
+        return self._macro("FROM dataloader_statistics($run)")
+
+    def dataloader_outliers(self, factor: float = 2) -> pl.DataFrame:
+        """Calls of a multiple of the median; columns as in ``dataloader_outliers``."""
+        return self._macro("FROM dataloader_outliers($run, factor := $factor)", factor=factor)
+
+    def dataloader_batch_times(self) -> pl.DataFrame:
+        """Time from batch to batch; columns as in ``dataloader_batch_times``."""
+        return self._macro("FROM dataloader_batch_times($run)")
 
     @property
     def _run(self) -> dict[str, str]:
         return {"run": self.name}
+
+    def _question(self, query: str, **params: Any) -> Question:
+        return Question(query, {**self._run, **params})
+
+    def _answer(self, question: Question) -> pl.DataFrame:
+        return self.store.sql(question.query, question.params)
+
+    def _macro(self, query: str, **params: Any) -> pl.DataFrame:
+        return self._answer(self._question(query, **params))
+
+    def _clock(self) -> str:
+        """The clock on which times of this run compare."""
+        counts = dict(self.store.sql(sql_text("queries/run_clocks"), self._run).rows())
+        if counts.get("trace", 0) > 1 and "epoch" not in counts:
+            raise UsageError(
+                f"the times of run {self.name!r} do not compare: its {counts['trace']} files have "
+                "no common zero; ingest each as a run of its own"
+            )
+        return "trace" if counts and "epoch" not in counts else "epoch"
+
+    def _interval(self, steps: StepRange) -> tuple[int, int]:
+        """First and last nanosecond of a range of steps."""
+        bounds = {**self._run, "first": steps.first, "until": steps.until, "clock": self._clock()}
+        found = self.store.sql(sql_text("queries/run_steps"), bounds).rows()
+        ((lowest, highest, start, end),) = found
+        if lowest is None:
+            raise UsageError(f"run {self.name!r} has no steps: choose by time instead")
+        if start is None:
+            raise UsageError(
+                f"run {self.name!r} has no steps {steps}: it has steps from {lowest} to {highest}"
+            )
+        return start, end
+
+    def _ranged(
+        self,
+        query: str,
+        start: Time | None,
+        end: Time | None,
+        unit: str,
+        steps: Steps | None,
+        chosen: dict[str, Names],
+    ) -> Question:
+        """A query over a range, with lists of what is chosen."""
+        if steps is not None:
+            if start is not None or end is not None:
+                raise UsageError("give a range of steps or of time, not both")
+            low, high = self._interval(StepRange.of(steps))
+        else:
+            low, high = _range(start, end, unit)
+        clock = None if low is None and high is None else self._clock()
+        lists = {key: one_or_more(names) for key, names in chosen.items()}
+        bounds = {"from": low, "until": high, "clock": clock}
+        return self._question(sql_text(query), **bounds, **lists)
+
+
+def _range(start: Time | None, end: Time | None, unit: str) -> tuple[Any, Any]:
+    low = None if start is None else nanoseconds(start, unit)
+    high = None if end is None else nanoseconds(end, unit)
+    if low is not None and high is not None and low > high:
+        raise UsageError(f"the range from {start} to {end} is reversed: give the start first")
+    return low, high

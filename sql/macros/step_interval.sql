@@ -1,17 +1,37 @@
--- Which interval is step a up to, but without, step b: from the first start of a to the
+-- Which interval is step a up to, but without, step b? From the first start of a to the
 -- nanosecond before the first start of b, on whichever node and in whichever mode each comes
--- first. No row where either step is not there, or b does not start after a.
+-- first. Where there is no step b, the next higher number stands for it; where there is none, or b
+-- is null, the interval goes to the last end of the steps from a on. No row where there is no step
+-- a, or b does not start after it.
+--
+--   |--a--| |-----| |--b--|
+--   ===============                 the interval
+--
 -- Columns: clock, ingest_id (the file, for clock trace), start_ns, end_ns (both included).
 -- Example: SELECT * FROM step_interval('job', 2, 4);
 CREATE OR REPLACE MACRO step_interval(run_name, first_step, until_step) AS TABLE
-SELECT
-    clock, ingest_id,
-    MIN(start_ns) FILTER (step = first_step) AS start_ns,
-    MIN(start_ns) FILTER (step = until_step) - 1 AS end_ns
-FROM steps
-WHERE run = run_name AND step IN (first_step, until_step)
-GROUP BY clock, ingest_id
-HAVING
-    MIN(start_ns) FILTER (step = first_step) < MIN(start_ns) FILTER (step = until_step);
+WITH s AS (
+    SELECT
+        clock, ingest_id, step, start_ns, COALESCE(end_ns, start_ns) AS end_ns,
+        MIN(step) FILTER (step >= until_step) OVER (PARTITION BY clock, ingest_id) AS next_step
+    FROM steps
+    WHERE run = run_name
+),
+
+found AS (
+    SELECT
+        clock, ingest_id,
+        MIN(start_ns) FILTER (step = first_step) AS start_ns,
+        COALESCE(
+            MIN(start_ns) FILTER (step = next_step) - 1,
+            MAX(end_ns) FILTER (step >= first_step AND COALESCE(step < until_step, TRUE))
+        ) AS end_ns
+    FROM s
+    GROUP BY clock, ingest_id
+)
+
+SELECT *
+FROM found
+WHERE COALESCE(first_step < until_step, TRUE) AND start_ns <= end_ns;
 
 COMMENT ON MACRO TABLE step_interval IS 'The interval from the start of one step to just before the start of another.';

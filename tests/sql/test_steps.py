@@ -77,8 +77,11 @@ def test_step_interval_is_from_the_first_start_to_just_before_the_next(small: Sm
         [step(0, 100, 110, "EVAL"), step(0, 50, 60), step(1, 70, 80), step(2, 65, 68, node="b")],
     )
     assert small.ask("FROM step_interval('job', 0, 1)") == [("epoch", None, 50, 69)]
+    # Without a step 9 the interval goes to the last end of what there is.
+    assert small.ask("FROM step_interval('job', 1, 9)") == [("epoch", None, 70, 80)]
+    assert small.ask("FROM step_interval('job', 0, NULL)") == [("epoch", None, 50, 110)]
     assert small.ask("FROM step_interval('job', 0, 2)") == [("epoch", None, 50, 64)]
-    for first, until in [(1, 0), (1, 1), (0, 9), (9, 0)]:
+    for first, until in [(1, 0), (1, 1), (9, 10), (9, 0), (9, None)]:
         assert small.ask("FROM step_interval('job', ?, ?)", [first, until]) == []
     assert small.ask("FROM step_interval('other', 0, 1)") == []
 

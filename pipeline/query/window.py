@@ -1,0 +1,126 @@
+"""Ranges of time and of steps, as people give them, in nanoseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from numbers import Integral, Real
+
+from pipeline.errors import UsageError
+
+__all__ = ["UNITS", "StepRange", "Steps", "Time", "nanoseconds", "one_or_more"]
+
+UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+"""Nanoseconds in each unit of time."""
+
+Time = int | float | Decimal | str | datetime
+"""A number in some unit, or a moment: a datetime or ISO 8601 text, UTC where it names no zone."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LARGEST = 2**63 - 1
+
+
+def nanoseconds(value: Time, unit: str = "ns") -> int:
+    """Nanoseconds of a time; what is finer is cut off.
+
+    Raises ``UsageError`` for a unit or a time that makes no sense.
+    """
+    if unit not in UNITS:
+        raise UsageError(f"no unit of time {unit!r}: give one of {', '.join(UNITS)}")
+    if isinstance(value, str):
+        value = _read(value)
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        since = moment - _EPOCH
+        number = ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000
+    elif isinstance(value, Integral):
+        number = int(value) * UNITS[unit]
+    elif isinstance(value, Decimal | Real):
+        # The digits that a float is written with are what its user means.
+        exact = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
+        if not exact.is_finite():
+            raise UsageError(f"{value} is no time: give a finite number")
+        number = int(exact * UNITS[unit])
+    else:
+        raise UsageError(f"{value!r} is no time: give a number or a datetime")
+    if abs(number) > _LARGEST:
+        raise UsageError(f"{value} {unit} is beyond the year 2262: is it in another unit?")
+    return number
+
+
+def _read(text: str) -> Decimal | datetime:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        pass
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is no time: give a number, or a UTC time as in 2020-08-05T22:57:05.5"
+        ) from None
+
+
+@dataclass(frozen=True)
+class StepRange:
+    """Steps from ``first`` up to, but without, ``until``; None stands for the first or all."""
+
+    first: int | None
+    until: int | None
+
+    @classmethod
+    def of(cls, steps: Steps) -> StepRange:
+        """From ``7``, ``(2, 4)``, ``range(2, 4)`` or ``"7"``, ``"2:4"``, ``"2:"``, ``":4"``.
+
+        One number is that step alone. Raises ``UsageError`` for anything else, and where the range
+        is empty or reversed.
+        """
+        if isinstance(steps, str):
+            return cls._checked(*cls._parse(steps))
+        if isinstance(steps, int):
+            return cls._checked(steps, steps + 1)
+        if isinstance(steps, range):
+            if steps.step != 1:
+                raise UsageError(f"{steps} leaves steps out: give a range without gaps")
+            return cls._checked(steps.start, steps.stop)
+        try:
+            first, until = steps
+        except (TypeError, ValueError):
+            raise UsageError(f"{steps!r} is no range of steps: give (first, until)") from None
+        return cls._checked(first, until)
+
+    @staticmethod
+    def _parse(text: str) -> tuple[int | None, int | None]:
+        first, colon, until = text.partition(":")
+        try:
+            low = int(first) if first.strip() else None
+            high = int(until) if until.strip() else None
+        except ValueError:
+            low, colon = None, ""
+        if not colon:
+            if low is None:
+                raise UsageError(f"{text!r} is no range of steps: give FIRST:UNTIL, as in 10:12")
+            return low, low + 1
+        return low, high
+
+    @classmethod
+    def _checked(cls, first: int | None, until: int | None) -> StepRange:
+        if first is not None and until is not None and first >= until:
+            raise UsageError(
+                f"steps {first}:{until} are an empty range: the second number is not included"
+            )
+        return cls(first, until)
+
+    def __str__(self) -> str:
+        return ":".join("" if end is None else str(end) for end in (self.first, self.until))
+
+
+Steps = int | str | range | Sequence[int | None]
+"""A step or a range of steps; see ``StepRange.of``."""
+
+
+def one_or_more(value: str | Sequence[str] | None) -> list[str] | None:
+    """A list of one name, or of several; None for no choice."""
+    return [value] if isinstance(value, str) else None if value is None else list(value)
