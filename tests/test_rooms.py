@@ -138,7 +138,7 @@ def test_readme_python(tmp_path: Path, environment: dict[str, str]) -> None:
     out = subprocess.check_output(
         [sys.executable, "-c", block], cwd=tmp_path, env=environment, text=True
     )
-    assert float(out) > 0
+    assert out.split() == ["24.098", "2"]
 
 
 def test_demo(environment: dict[str, str]) -> None:

@@ -201,4 +201,49 @@ def overlap(
         show(store, question.query, question.params, form, output)
 
 
-COMMANDS = (steps, events, metrics, overlap)
+@click.command()
+@lake_options
+@_run_option
+@_range_options
+@_listed("source")
+@click.option(
+    "--low-gpu",
+    type=float,
+    metavar="PERCENT",
+    help="Mark each time at which a GPU was used less.",
+)
+@click.option(
+    "--metrics/--no-metrics", default=True, help="Samples as counters: by default they are."
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="The file to write; .gz or .zst at its end compresses.",
+)
+def merge(
+    lake: str,
+    storage: tuple[str, ...],
+    run: str | None,
+    steps: str | None,
+    start: str | None,
+    end: str | None,
+    unit: str,
+    source: tuple[str, ...],
+    low_gpu: float | None,
+    metrics: bool,
+    output: str,
+) -> None:
+    """Write one Chrome trace of everything in a range of time or of steps.
+
+    Chrome's and Perfetto's viewers open it. --source chooses files by the ending of their name.
+    """
+    with open_store(lake, storage) as store:
+        path = choose_run(store, run).merge_timeline(
+            output, start, end, unit, steps, source or None, metrics, low_gpu
+        )
+    click.echo(f"{path}: {path.stat().st_size / 1e6:,.1f} MB")
+
+
+COMMANDS = (steps, events, metrics, overlap, merge)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UsageError
+from pipeline.query.timeline import TIMELINE, write_timeline
 from pipeline.query.window import StepRange, Steps, Time, nanoseconds, one_or_more
 from pipeline.sqlfiles import sql_text
 
@@ -248,6 +251,41 @@ class Run:
     def dataloader_batch_times(self) -> pl.DataFrame:
         """Time from batch to batch; columns as in ``dataloader_batch_times``."""
         return self._macro("FROM dataloader_batch_times($run)")
+
+    def merge_timeline(
+        self,
+        out: str | os.PathLike[str],
+        start: Time | None = None,
+        end: Time | None = None,
+        unit: str = "ns",
+        steps: Steps | None = None,
+        sources: Names = None,
+        metrics: bool = True,
+        low_gpu: float | None = None,
+    ) -> Path:
+        """Write one Chrome trace of a range of time or of steps; gives its path.
+
+        Chrome's and Perfetto's viewers open it; ``.gz`` or ``.zst`` at the end of its name
+        compresses. Ranges and ``sources`` as in ``events``. ``metrics`` adds samples as counters;
+        ``low_gpu`` adds an instant wherever a GPU was used less, in percent.
+        """
+        question = self.timeline_question(start, end, unit, steps, sources, metrics, low_gpu)
+        return write_timeline(self.store, question, out)
+
+    def timeline_question(
+        self,
+        start: Time | None = None,
+        end: Time | None = None,
+        unit: str = "ns",
+        steps: Steps | None = None,
+        sources: Names = None,
+        metrics: bool = True,
+        low_gpu: float | None = None,
+    ) -> Question:
+        """The query of ``merge_timeline``; column ``line``."""
+        question = self._ranged(TIMELINE, start, end, unit, steps, {"uris": sources})
+        more = {"clock": self._clock(), "metrics": metrics, "low_gpu": low_gpu}
+        return Question(question.query, {**question.params, **more})
 
     @property
     def _run(self) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from small_lake import SmallLake
+
+from tests.sql.small_lake import SmallLake
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_lake import SmallLake
+
+from tests.sql.small_lake import SmallLake
 
 SLOW = settings(
     deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
