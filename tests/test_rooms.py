@@ -80,7 +80,10 @@ def test_pipeline_never_imports_prefect(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", list(sql_files("normalize", "functions", "views", "training", "macros", "queries"))
+    "name",
+    list(
+        sql_files("normalize", "functions", "views", "training", "macros", "queries", "timeline")
+    ),
 )
 def test_sql_files_begin_with_what_they_answer(name: str) -> None:
     text = sql_text(name)

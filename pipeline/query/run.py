@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UsageError
-from pipeline.query.timeline import TIMELINE, write_timeline
+from pipeline.query.timeline import Timeline, write_timeline
 from pipeline.query.window import StepRange, Steps, Time, nanoseconds, one_or_more
 from pipeline.sqlfiles import sql_text
 
@@ -269,23 +269,10 @@ class Run:
         compresses. Ranges and ``sources`` as in ``events``. ``metrics`` adds samples as counters;
         ``low_gpu`` adds an instant wherever a GPU was used less, in percent.
         """
-        question = self.timeline_question(start, end, unit, steps, sources, metrics, low_gpu)
-        return write_timeline(self.store, question, out)
-
-    def timeline_question(
-        self,
-        start: Time | None = None,
-        end: Time | None = None,
-        unit: str = "ns",
-        steps: Steps | None = None,
-        sources: Names = None,
-        metrics: bool = True,
-        low_gpu: float | None = None,
-    ) -> Question:
-        """The query of ``merge_timeline``; column ``line``."""
-        question = self._ranged(TIMELINE, start, end, unit, steps, {"uris": sources})
-        more = {"clock": self._clock(), "metrics": metrics, "low_gpu": low_gpu}
-        return Question(question.query, {**question.params, **more})
+        low, high = self._bounds(start, end, unit, steps)
+        chosen = one_or_more(sources)
+        timeline = Timeline(self.name, low, high, self._clock(), chosen, metrics, low_gpu)
+        return write_timeline(self.store, timeline, out)
 
     @property
     def _run(self) -> dict[str, str]:
@@ -323,6 +310,16 @@ class Run:
             )
         return start, end
 
+    def _bounds(
+        self, start: Time | None, end: Time | None, unit: str, steps: Steps | None
+    ) -> tuple[int | None, int | None]:
+        """First and last nanosecond of a range of time or of steps; None for no bound."""
+        if steps is None:
+            return _range(start, end, unit)
+        if start is not None or end is not None:
+            raise UsageError("give a range of steps or of time, not both")
+        return self._interval(StepRange.of(steps))
+
     def _ranged(
         self,
         query: str,
@@ -333,12 +330,7 @@ class Run:
         chosen: dict[str, Names],
     ) -> Question:
         """A query over a range, with lists of what is chosen."""
-        if steps is not None:
-            if start is not None or end is not None:
-                raise UsageError("give a range of steps or of time, not both")
-            low, high = self._interval(StepRange.of(steps))
-        else:
-            low, high = _range(start, end, unit)
+        low, high = self._bounds(start, end, unit, steps)
         clock = None if low is None and high is None else self._clock()
         lists = {key: one_or_more(names) for key, names in chosen.items()}
         bounds = {"from": low, "until": high, "clock": clock}

@@ -179,6 +179,31 @@ def test_every_kind_of_event_comes_back(tmp_path: Path) -> None:
     assert shown == [9000000001]
 
 
+def test_slices_follow_each_other_in_order(
+    traces: pipeline.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices of a few lines give the bytes that one slice gives, async ends among them."""
+    runs = [traces.run("merge_traces"), traces.run("horovod_timeline_traces")]
+    own = {"pid": 1, "tid": 1, "cat": "c"}
+    spans = [
+        {**own, "ph": ph, "name": f"n{n}", "id": n, "ts": BASE + n + (ph == "e") * 37}
+        for n in range(50)
+        for ph in "be"
+    ]
+    source = tmp_path / "a.json"
+    source.write_text(json.dumps(spans))
+    pipeline.ingest(source, tmp_path / "lake", "async")
+    with pipeline.Store.open(tmp_path / "lake") as store:
+        for run in (*runs, store.run("async")):
+            whole = run.merge_timeline(tmp_path / "whole.json").read_bytes()
+            with monkeypatch.context() as patch:
+                patch.setattr("pipeline.query.timeline._SLICE_LINES", 7)
+                cut = run.merge_timeline(tmp_path / "cut.json").read_bytes()
+            assert cut == whole
+            times = [event["ts"] for event in json.loads(whole) if event["ph"] != "M"]
+            assert times == sorted(times)
+
+
 def test_ids_of_two_files_are_kept_apart(tmp_path: Path) -> None:
     flow = [
         {"ph": "s", "name": "flow", "cat": "c", "id": 3, "pid": 1, "tid": 1, "ts": BASE},

@@ -1,0 +1,30 @@
+-- The metadata of a merged timeline, in its order, each line with its line break: names and order
+-- of the processes, names of threads. It opens the JSON array.
+WITH headers AS (
+    SELECT pid, 0 AS part, 0 AS tid, json_object(
+        'ph', 'M', 'name', 'process_name', 'pid', pid,
+        'args', json_object('name', ltrim(COALESCE(process_name, '') || suffix))
+    )::VARCHAR AS text
+    FROM timeline_processes
+    WHERE process_name IS NOT NULL OR suffix <> ''
+    UNION ALL
+    SELECT pid, 1, 0, json_object(
+        'ph', 'M', 'name', 'process_sort_index', 'pid', pid, 'args', json_object('sort_index', pid)
+    )::VARCHAR
+    FROM timeline_processes
+    UNION ALL
+    SELECT p.pid, 2, t.shown_tid, json_object(
+        'ph', 'M', 'name', 'thread_name', 'pid', p.pid, 'tid', t.shown_tid,
+        'args', json_object('name', t.thread_name)
+    )::VARCHAR
+    FROM timeline_threads AS t
+    INNER JOIN timeline_processes AS p ON p.process_key = t.process_key
+    WHERE t.thread_name IS NOT NULL
+)
+
+SELECT
+    CASE WHEN ROW_NUMBER() OVER (ORDER BY pid, part, tid) = 1 THEN '[' ELSE ',' END
+    || text || chr(10) AS line
+FROM headers
+UNION ALL
+SELECT '[' || chr(10) WHERE NOT EXISTS (FROM headers)

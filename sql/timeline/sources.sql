@@ -1,0 +1,18 @@
+-- The files that a merged timeline takes its events from: ingest_id, is_by_name, id_prefix.
+-- $run: its name; $from, $until: nanoseconds, both included, null for no bound; $clock: epoch or
+-- trace; $uris: endings of their names, null for all.
+CREATE OR REPLACE TEMP TABLE timeline_sources AS
+SELECT
+    ingest_id,
+    -- Processes of smdebug and horovod are phases and tensors, whatever their number.
+    format IN ('smdebug', 'horovod') AS is_by_name,
+    -- Ids of flows and async operations are those of their file.
+    CASE
+        WHEN COUNT(*) OVER () > 1 THEN concat(DENSE_RANK() OVER (ORDER BY uri), '-') ELSE ''
+    END AS id_prefix
+FROM sources
+WHERE
+    run = $run AND clock = $clock AND event_rows > 0
+    AND first_ns <= COALESCE($until, 9223372036854775807)
+    AND last_ns >= COALESCE($from, -9223372036854775807)
+    AND ($uris IS NULL OR list_bool_or(list_transform($uris, lambda u: ends_with(uri, u))))
