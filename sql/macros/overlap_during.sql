@@ -1,4 +1,4 @@
--- What ran during these intervals: slices that share an instant with an interval, ends included,
+-- What ran during these intervals? Slices that share an instant with an interval, ends included,
 -- by process and name. intervals: a list of {start_ns, end_ns}; they may overlap and repeat.
 -- Columns: process_name, name, events (slices that met an interval), pairs (of a slice and an
 -- interval), dur_ns (whole durations of the slices, once for each pair), overlap_ns (the time that
@@ -6,14 +6,37 @@
 -- Example: SELECT * FROM overlap_during('job', [{start_ns: 1596668225000000000,
 --                                                end_ns: 1596668226000000000}]);
 CREATE OR REPLACE MACRO overlap_during(run_name, intervals, clock_name := 'epoch') AS TABLE
-SELECT process_name, name, events, pairs, dur_ns, overlap_ns
-FROM _overlap(
-    run_name,
-    list_transform(intervals, lambda i: {
-        node: NULL::VARCHAR, rank: NULL::INTEGER, start_ns: i.start_ns, end_ns: i.end_ns
-    }),
-    FALSE,
-    clock_name
-);
+WITH points AS MATERIALIZED (
+    FROM _interval_points(list_transform(intervals, lambda i: {
+        track: 0, start_ns: i.start_ns, end_ns: i.end_ns
+    }))
+),
+
+slices AS (
+    SELECT process_name, name, ts_ns, end_ns
+    FROM events
+    WHERE
+        run = run_name AND clock = clock_name AND kind = 'slice'
+        AND end_ns >= (SELECT MIN(t_ns) FROM points)
+        AND ts_ns <= (SELECT MAX(t_ns) FROM points)
+),
+
+met AS (
+    SELECT
+        s.process_name, s.name, s.end_ns - s.ts_ns AS dur_ns,
+        at_end.begun - COALESCE(before.ended, 0) AS pairs,
+        _lasted_at(s.end_ns, at_end) - _lasted_at(s.ts_ns, before) AS overlap_ns
+    FROM slices AS s
+    ASOF INNER JOIN points AS at_end ON at_end.t_ns <= s.end_ns
+    ASOF LEFT JOIN points AS before ON before.t_ns < s.ts_ns
+)
+
+SELECT
+    process_name, name, COUNT(*) AS events, SUM(pairs)::BIGINT AS pairs,
+    SUM(pairs::HUGEINT * dur_ns)::BIGINT AS dur_ns, SUM(overlap_ns)::BIGINT AS overlap_ns
+FROM met
+WHERE pairs > 0
+GROUP BY process_name, name
+ORDER BY overlap_ns DESC, dur_ns DESC, process_name, name;
 
 COMMENT ON MACRO TABLE overlap_during IS 'Slices that were under way during given intervals, by process and name.';

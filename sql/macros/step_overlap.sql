@@ -1,22 +1,47 @@
--- What ran during steps, from first_step up to, but without, until_step: each step counts for the
--- slices of its own node and rank. Steps that never ended count for nothing.
+-- What ran during steps, from first_step up to, but without, until_step (null for no bound)? Each
+-- step counts for the slices of its own node and rank. Steps that never ended count for nothing.
 -- Columns as in overlap_during.
 -- Example: SELECT * FROM step_overlap('job', 10, 12);
 CREATE OR REPLACE MACRO step_overlap(
     run_name, first_step, until_step, clock_name := 'epoch'
 ) AS TABLE
-SELECT process_name, name, events, pairs, dur_ns, overlap_ns
-FROM _overlap(
-    run_name,
-    (
-        SELECT LIST({node: node, rank: rank, start_ns: start_ns, end_ns: end_ns})
+WITH points AS MATERIALIZED (
+    FROM _interval_points((
+        SELECT LIST({
+            track: concat(rank, ' ', node), start_ns: start_ns, end_ns: end_ns
+        })
         FROM steps
         WHERE
             run = run_name AND clock = clock_name AND complete
-            AND step >= first_step AND step < until_step
-    ),
-    TRUE,
-    clock_name
-);
+            AND COALESCE(step >= first_step, TRUE) AND COALESCE(step < until_step, TRUE)
+    ))
+),
+
+slices AS (
+    SELECT concat(rank, ' ', node) AS track, process_name, name, ts_ns, end_ns
+    FROM events
+    WHERE
+        run = run_name AND clock = clock_name AND kind = 'slice'
+        AND end_ns >= (SELECT MIN(t_ns) FROM points)
+        AND ts_ns <= (SELECT MAX(t_ns) FROM points)
+),
+
+met AS (
+    SELECT
+        s.process_name, s.name, s.end_ns - s.ts_ns AS dur_ns,
+        at_end.begun - COALESCE(before.ended, 0) AS pairs,
+        _lasted_at(s.end_ns, at_end) - _lasted_at(s.ts_ns, before) AS overlap_ns
+    FROM slices AS s
+    ASOF INNER JOIN points AS at_end ON at_end.track = s.track AND at_end.t_ns <= s.end_ns
+    ASOF LEFT JOIN points AS before ON before.track = s.track AND before.t_ns < s.ts_ns
+)
+
+SELECT
+    process_name, name, COUNT(*) AS events, SUM(pairs)::BIGINT AS pairs,
+    SUM(pairs::HUGEINT * dur_ns)::BIGINT AS dur_ns, SUM(overlap_ns)::BIGINT AS overlap_ns
+FROM met
+WHERE pairs > 0
+GROUP BY process_name, name
+ORDER BY overlap_ns DESC, dur_ns DESC, process_name, name;
 
 COMMENT ON MACRO TABLE step_overlap IS 'Slices that were under way during a range of steps, by process and name.';

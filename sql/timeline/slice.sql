@@ -1,7 +1,7 @@
 -- One slice of the events and samples of a merged timeline, by time, each line with its line
 -- break, as Chrome's trace format has them. Times are microseconds with all their nanoseconds.
--- $run, $from, $until, $clock, $metrics, $low_gpu: as in processes.sql; $first, $last: the slice, in
--- nanoseconds, half open.
+-- $run, $from, $until, $clock, $metrics, $low_gpu: as in processes.sql; $first, $last: the slice,
+-- in nanoseconds, half open.
 WITH ends AS (
     SELECT *, FALSE AS is_end, ts_ns AS at_ns
     FROM timeline_events($run, $from, $until, $clock)
