@@ -24,6 +24,7 @@ ORDER = [
     ("pipeline.query",),
     ("pipeline.batch", "pipeline.ingestion", "pipeline.output"),
     ("pipeline.demo",),
+    ("pipeline.compat",),
     ("pipeline.commands",),
     ("pipeline.cli", "pipeline.__main__", "flows"),
 ]
@@ -82,7 +83,16 @@ def test_pipeline_never_imports_prefect(path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     list(
-        sql_files("normalize", "functions", "views", "training", "macros", "queries", "timeline")
+        sql_files(
+            "normalize",
+            "functions",
+            "views",
+            "training",
+            "macros",
+            "queries",
+            "timeline",
+            "compat",
+        )
     ),
 )
 def test_sql_files_begin_with_what_they_answer(name: str) -> None:

@@ -7,17 +7,23 @@ from pathlib import Path
 
 import pytest
 
+import pipeline
 from tests.cli.command import Run, one_line
 from tests.conftest import ROOT
 
 
-@pytest.fixture
-def asked(tracelake: Run) -> Run:
-    ingested = tracelake("ingest", ROOT / "data" / "cifar-cnn", "--lake", "lake")
-    assert ingested.returncode == 0
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with the sample job, read-only by agreement."""
+    lake = tmp_path_factory.mktemp("sample") / "lake"
+    pipeline.ingest(ROOT / "data" / "cifar-cnn", lake)
+    return lake
 
+
+@pytest.fixture
+def asked(tracelake: Run, sample: Path) -> Run:
     def ask(*arguments: object) -> object:
-        return tracelake(*arguments, "--lake", "lake")
+        return tracelake(*arguments, "--lake", sample)
 
     return ask  # type: ignore[return-value]
 

@@ -10,6 +10,7 @@ import pytest
 
 import pipeline
 from pipeline import cli
+from pipeline.commands.options import key_values
 from pipeline.sources.formats import FORMATS
 from tests.cli.command import EVENT, Run, one_line
 
@@ -89,7 +90,7 @@ def test_parameters_have_the_type_they_are_written_in(
     trace: Path, lake: Path, given: str, want: object
 ) -> None:
     pipeline.ingest(trace, lake)
-    ((key, text),) = cli._pairs((given,))
+    ((key, text),) = key_values((given,))
     with pipeline.Store.open(lake) as store:
         (value,) = store.sql("SELECT $n AS n", {key: cli._value(text)}).row(0)
     assert (str(value) if given == "n=2.50" else value) == want

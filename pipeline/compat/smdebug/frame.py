@@ -1,0 +1,271 @@
+"""``PandasFrame``: framework events and system metrics as pandas frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipeline.compat.smdebug.job import job_of
+from pipeline.compat.smdebug.readers import (
+    LocalAlgorithmMetricsReader,
+    LocalSystemMetricsReader,
+    S3AlgorithmMetricsReader,
+    S3SystemMetricsReader,
+)
+from pipeline.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["PandasFrame"]
+
+_TIME = "%Y-%m-%dT%H:%M:%S:%6f"
+_FRAMEWORK = [
+    "start_time", "end_time", "start_time_us", "end_time_us", "tid", "pid", "framework_metric",
+    "step", "bytes", "process", "nodeID",
+]  # fmt: skip
+_DATALOADER = [
+    "start_time", "end_time", "start_time_us", "end_time_us", "duration_us", "pid",
+    "framework_metric", "step", "worker_id", "num_workers", "pin_memory", "process", "node_id",
+]  # fmt: skip
+_SYSTEM = ["timestamp", "timestamp_us", "value", "system_metric", "dimension", "nodeID", "type"]
+Frames = tuple["pd.DataFrame", "pd.DataFrame"]
+
+
+class PandasFrame:
+    """The events and metrics of a trace folder or URL as pandas frames.
+
+    Times in columns that end in ``_us`` are microseconds since ``start_time``, which is the time
+    in the name of the first system file (0 without any); an event before it has a negative one.
+    ``use_in_memory_cache`` and ``scan_interval`` are taken and change nothing: sums do not depend
+    on how the data is read.
+    """
+
+    def __init__(
+        self, path: str, use_in_memory_cache: bool = False, scan_interval: int = 5000000000
+    ) -> None:
+        _pandas()
+        self.path = path
+        self.interval = scan_interval
+        self._job = job_of(str(path))
+        remote = str(path).startswith("s3")
+        system = S3SystemMetricsReader if remote else LocalSystemMetricsReader
+        framework = S3AlgorithmMetricsReader if remote else LocalAlgorithmMetricsReader
+        self.system_metrics_reader = system(path)
+        self.framework_metrics_reader = framework(path)
+        self.system_metrics: list[pd.DataFrame] = []
+        self.framework_metrics: list[pd.DataFrame] = []
+        self.start_time = self.system_metrics_reader.get_timestamp_of_first_available_file()
+
+    def get_all_system_metrics(self, selected_system_metrics: Sequence[str] = ()) -> pd.DataFrame:
+        """All system metrics, or those of the devices that are named."""
+        return self._system(None, None, selected_system_metrics)
+
+    def get_all_framework_metrics(
+        self, selected_framework_metrics: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """All framework events, or those whose name or process is named."""
+        self._job.refresh()
+        return self._framework(None, None, selected_framework_metrics)
+
+    def get_all_dataloader_metrics(
+        self, selected_framework_metrics: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """Framework events whose name or process matches a regular expression from its start."""
+        self._job.refresh()
+        rows = self._events(None, None, patterns=list(selected_framework_metrics) or None)
+        return self._shaped(rows, _DATALOADER)
+
+    def get_profiler_data_by_time(
+        self,
+        start_time_us: float,
+        end_time_us: float,
+        cache_metrics: bool = False,
+        selected_framework_metrics: Sequence[str] = (),
+        selected_system_metrics: Sequence[str] = (),
+        get_framework_metrics: bool = True,
+        get_system_metrics: bool = True,
+    ) -> Frames:
+        """System metrics and framework events between two times, both included.
+
+        ``cache_metrics`` gives those of all such calls so far together.
+        """
+        start, end = int(start_time_us) * 1000, int(end_time_us) * 1000
+        nothing = (0, -1)
+        system = self._system(
+            *((start, end) if get_system_metrics else nothing), selected_system_metrics
+        )
+        framework = self._framework(
+            *((start, end) if get_framework_metrics else nothing), selected_framework_metrics
+        )
+        if cache_metrics:
+            pandas = _pandas()
+            self.system_metrics.append(system)
+            self.framework_metrics.append(framework)
+            system = pandas.concat(self.system_metrics, ignore_index=True)
+            framework = pandas.concat(self.framework_metrics, ignore_index=True)
+        return system, framework
+
+    def get_profiler_data_by_step(
+        self, start_step: int, end_step: int, cache_metrics: bool = False
+    ) -> Frames:
+        """Framework events that carry a step from one to another, both included, and the system
+        metrics from the first start to the last end of these.
+        """
+        self._job.refresh()
+        rows = self._events(None, None, steps=(start_step, end_step))
+        framework = self._shaped(rows, _FRAMEWORK)
+        if rows.is_empty():
+            return self._system(0, -1, ()), framework
+        first, last = min(rows["ts_ns"]), max(rows["end_ns"])
+        return self._system(first, last, ()), framework
+
+    def get_framework_metrics_by_timesteps(
+        self, timestep_list: Sequence[str] = (), selected_framework_metrics: Sequence[str] = ()
+    ) -> tuple[dict[str, float], dict[str, int], dict[str, int]]:
+        """What was under way at instants: of each process the share of the largest sum of
+        durations, of each operator the sum in microseconds, of each training phase the same.
+
+        Every instant counts, the last one too.
+        """
+        instants = [self.convert_datetime_to_timestamp(text) * 1000 for text in timestep_list]
+        rows = self._job.run.overlap_at(instants)
+        rows = _selected(rows, selected_framework_metrics)
+        processes = _sums(rows, "process_name")
+        training = {name: sum_us for name, sum_us in processes.items() if "Step" in name}
+        others = {name: sum_us for name, sum_us in processes.items() if "Step" not in name}
+        operators = {n: total for n, total in _sums(rows, "name").items() if "Step" not in n}
+        return _shares(others), operators, training
+
+    def get_framework_metrics_by_begin_and_end_timesteps(
+        self,
+        begin_timestep_list: Sequence[str],
+        end_timestep_list: Sequence[str],
+        selected_framework_metrics: Sequence[str] = (),
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """What was under way during ranges of time, ends included: of each process and of each
+        operator the share of the largest sum of durations.
+        """
+        ranges = [
+            (self.convert_datetime_to_timestamp(a), self.convert_datetime_to_timestamp(b))
+            for a, b in zip(begin_timestep_list, end_timestep_list, strict=True)
+        ]
+        rows = self._job.run.overlap_during(ranges, unit="us")
+        rows = _selected(rows, selected_framework_metrics)
+        rows = rows.filter(~rows["name"].str.contains("Step", literal=True))
+        return _shares(_sums(rows, "process_name")), _shares(_sums(rows, "name"))
+
+    def convert_datetime_to_timestamp(self, timestamp: str) -> int:
+        """Microseconds since the epoch of a time such as ``2020-08-05T22:57:00:574111``."""
+        moment = _pandas().to_datetime(timestamp, format="%Y-%m-%dT%H:%M:%S:%f", utc=True)
+        return int(moment.value) // 1000
+
+    def _events(
+        self,
+        start: int | None,
+        end: int | None,
+        selected: Sequence[str] = (),
+        patterns: list[str] | None = None,
+        steps: tuple[int, int] | None = None,
+    ) -> pl.DataFrame:
+        import polars as pl
+
+        rows = self._job.rows(
+            "framework_events",
+            **{"from": start, "until": end},
+            selected=list(selected) or None,
+            patterns=patterns,
+            uris=None,
+        )
+        return rows if steps is None else rows.filter(pl.col("step").is_between(*steps))
+
+    def _framework(
+        self, start: int | None, end: int | None, selected: Sequence[str]
+    ) -> pd.DataFrame:
+        return self._shaped(self._events(start, end, selected), _FRAMEWORK)
+
+    def _shaped(self, rows: pl.DataFrame, columns: list[str]) -> pd.DataFrame:
+        """The frame of the old columns; times from the start of the system metrics."""
+        import polars as pl
+
+        return rows.select(
+            start_time=_readable("ts_ns"),
+            end_time=_readable("end_ns"),
+            start_time_us=_microseconds(rows, "ts_ns") - self.start_time,
+            end_time_us=_microseconds(rows, "end_ns") - self.start_time,
+            duration_us=_microseconds(rows, "dur_ns"),
+            tid="tid",
+            pid="pid",
+            framework_metric="framework_metric",
+            step="step",
+            bytes="bytes",
+            worker_id="worker_id",
+            num_workers="num_workers",
+            pin_memory="pin_memory",
+            process="process",
+            nodeID="node",
+            node_id=pl.col("node"),
+        ).to_pandas()[columns]
+
+    def _system(self, start: int | None, end: int | None, selected: Sequence[str]) -> pd.DataFrame:
+        rows = self._job.rows(
+            "system_events",
+            **{"from": start, "until": end},
+            selected=list(selected) or None,
+            type=None,
+        )
+        frame = rows.select(
+            timestamp=_readable("ts_ns"),
+            timestamp_us=rows["ts_ns"] // 1000 - self.start_time,
+            value="value",
+            system_metric="system_metric",
+            dimension="dimension",
+            nodeID="node",
+            type="type",
+        )
+        return frame.to_pandas()[_SYSTEM]
+
+
+def _pandas() -> Any:
+    """The module. Raises ``UsageError`` that names the extra where it is not installed."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise UsageError("pandas is not installed: pip install 'tracelake[pandas]'") from error
+    return pandas
+
+
+def _readable(column: str) -> pl.Expr:
+    import polars as pl
+
+    return pl.from_epoch(pl.col(column), time_unit="ns").dt.strftime(_TIME)
+
+
+def _microseconds(rows: pl.DataFrame, column: str) -> pl.Series:
+    """Whole numbers where all are whole, as in most files."""
+    ns = rows[column]
+    return ns // 1000 if (ns % 1000 == 0).all() else ns / 1000
+
+
+def _selected(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    import polars as pl
+
+    if not names:
+        return rows
+    chosen = list(names)
+    return rows.filter(pl.col("name").is_in(chosen) | pl.col("process_name").is_in(chosen))
+
+
+def _sums(rows: pl.DataFrame, by: str) -> dict[str, Any]:
+    """Sums of durations in microseconds."""
+    import polars as pl
+
+    sums = rows.group_by(by, maintain_order=True).agg(pl.sum("dur_ns")).rows()
+    return {name: ns / 1000 if ns % 1000 else ns // 1000 for name, ns in sums}
+
+
+def _shares(sums: dict[str, Any]) -> dict[str, float]:
+    """Each sum as a share of the largest; 0 where that is 0."""
+    largest = max(sums.values(), default=0)
+    return {name: sum_us / largest if largest else 0.0 for name, sum_us in sums.items()}

@@ -1,0 +1,173 @@
+"""The readers: lists of events in a range of time or of steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.compat.smdebug.job import job_of
+from pipeline.compat.smdebug.types import (
+    ProfilerSystemEvent,
+    TimeUnits,
+    TraceEvent,
+    nanoseconds_of,
+    whole,
+)
+from pipeline.errors import UsageError
+
+__all__ = [
+    "LocalAlgorithmMetricsReader",
+    "LocalSystemMetricsReader",
+    "S3AlgorithmMetricsReader",
+    "S3SystemMetricsReader",
+]
+
+
+class _Reader:
+    """What both kinds of reader share: the list of files."""
+
+    _is_system: bool
+
+    def __init__(self, path: str) -> None:
+        self._job = job_of(str(path))
+
+    def refresh_event_file_list(self) -> None:
+        """See the files that are new or have changed since."""
+        self._job.refresh()
+
+    def get_timestamp_of_first_available_file(self) -> int:
+        """Time in the name of the first file, microseconds since the epoch; 0 where none is."""
+        return self.get_current_time_range_for_event_query()[0]
+
+    def get_timestamp_of_latest_available_file(self) -> int:
+        """Time in the name of the last file, microseconds since the epoch; 0 where none is."""
+        return self.get_current_time_range_for_event_query()[1]
+
+    def get_current_time_range_for_event_query(self) -> tuple[int, int]:
+        """Times in the names of the first and the last file, in microseconds; (0, 0) for none."""
+        times = self._job.rows("file_times", is_system=self._is_system)["time_us"]
+        return (int(times[0]), int(times[-1])) if len(times) else (0, 0)
+
+
+class _AlgorithmReader(_Reader):
+    _is_system = False
+
+    def get_events(
+        self,
+        start_time: float,
+        end_time: float,
+        unit: TimeUnits = TimeUnits.MICROSECONDS,
+        event_type: str | None = None,
+        file_suffix_filter: Sequence[str] | None = None,
+    ) -> list[TraceEvent]:
+        """Finished events that were under way between two times, both included, by start."""
+        rows = self._job.rows(
+            "framework_events",
+            **{"from": nanoseconds_of(start_time, unit), "until": nanoseconds_of(end_time, unit)},
+            selected=None,
+            patterns=None,
+            uris=None if file_suffix_filter is None else list(file_suffix_filter),
+        )
+        return [_trace_event(row) for row in rows.iter_rows(named=True)]
+
+    def get_events_by_step(
+        self,
+        start_step: int,
+        end_step: int,
+        event_type: str | None = None,
+        file_suffix_filter: Sequence[str] | None = None,
+    ) -> list[TraceEvent]:
+        """Events between the starts of two steps; none where a step is not there."""
+        start, end = self._get_time_interval_for_step(start_step, end_step)
+        unit = TimeUnits.MICROSECONDS
+        return self.get_events(start, end, unit, event_type, file_suffix_filter)
+
+    def _get_time_interval_for_step(self, start_step: int, end_step: int) -> tuple[int, int]:
+        """Microseconds of the start of a step, and of just before another; (0, 0) for none."""
+        steps = self._job.run.steps()["step"]
+        if start_step not in steps or end_step not in steps:
+            return 0, 0
+        try:
+            ((start, end),) = self._job.run.step_interval(start_step, end_step).rows()
+        except UsageError:
+            return 0, 0
+        return start // 1000, end // 1000
+
+
+def _trace_event(row: dict[str, Any]) -> TraceEvent:
+    return TraceEvent(
+        start_time=whole(row["ts_ns"]),
+        event_name=row["name"],
+        duration=whole(row["dur_ns"]),
+        phase_pid=row["phase_pid"],
+        phase_tid=row["phase_tid"],
+        event_args=None if row["args"] is None else json.loads(row["args"]),
+        node_id=row["node"],
+        phase="X",
+        file_type=row["file_type"],
+        event_phase=row["process"],
+        pid=row["pid"],
+        tid=row["tid"],
+    )
+
+
+class _SystemReader(_Reader):
+    _is_system = True
+
+    def get_events(
+        self,
+        start_time: float,
+        end_time: float,
+        unit: TimeUnits = TimeUnits.MICROSECONDS,
+        event_type: str | None = None,
+        file_suffix_filter: Sequence[str] | None = None,
+    ) -> list[ProfilerSystemEvent]:
+        """Samples between two times, both included; of one type, such as cpu, if given."""
+        rows = self._job.rows(
+            "system_events",
+            **{"from": nanoseconds_of(start_time, unit), "until": nanoseconds_of(end_time, unit)},
+            selected=None,
+            type=event_type,
+        )
+        return [
+            ProfilerSystemEvent(
+                row["type"],
+                row["system_metric"],
+                row["dimension"],
+                row["value"],
+                row["node"],
+                row["ts_ns"] / 1e9,
+            )
+            for row in rows.iter_rows(named=True)
+        ]
+
+
+class LocalAlgorithmMetricsReader(_AlgorithmReader):
+    """Framework events of a folder. ``use_in_memory_cache`` is taken and not needed."""
+
+    def __init__(self, trace_root_folder: str, use_in_memory_cache: bool = False) -> None:
+        super().__init__(trace_root_folder)
+        self.trace_root_folder = trace_root_folder
+
+
+class S3AlgorithmMetricsReader(_AlgorithmReader):
+    """Framework events of a prefix on S3, with the credentials of the usual AWS environment."""
+
+    def __init__(self, s3_trial_path: str, use_in_memory_cache: bool = False) -> None:
+        super().__init__(s3_trial_path)
+
+
+class LocalSystemMetricsReader(_SystemReader):
+    """System metrics of a folder. ``use_in_memory_cache`` is taken and not needed."""
+
+    def __init__(self, trace_root_folder: str, use_in_memory_cache: bool = False) -> None:
+        super().__init__(trace_root_folder)
+        self.trace_root_folder = trace_root_folder
+
+
+class S3SystemMetricsReader(_SystemReader):
+    """System metrics of a prefix on S3, with the credentials of the usual AWS environment."""
+
+    def __init__(self, s3_trial_path: str, use_in_memory_cache: bool = False) -> None:
+        super().__init__(s3_trial_path)

@@ -1,0 +1,48 @@
+-- The finished slices of a run in a range of time, as smdebug's framework frame and reader have
+-- them. $run: its name; $from, $until: nanoseconds, both included, null for no bound; $selected:
+-- names of events or processes, null for all; $patterns: regular expressions that a name of an
+-- event or process begins with, null for all; $uris: endings of the names of files, null for all.
+-- Columns: ts_ns, end_ns, dur_ns, name, tid and pid (of args where given there), phase_tid,
+-- phase_pid (of the event), framework_metric, step (-1 for none), bytes (-1 for none), worker_id,
+-- num_workers (-1 for none), pin_memory (True, False or NA), process, node, args, file_type.
+SELECT
+    e.ts_ns, e.end_ns, e.dur_ns, e.name,
+    COALESCE(TRY_CAST(e.args->>'thread_id' AS BIGINT), e.tid, 0) AS tid,
+    COALESCE(TRY_CAST(e.args->>'pid' AS BIGINT), e.pid) AS pid,
+    COALESCE(e.tid, 0) AS phase_tid,
+    e.pid AS phase_pid,
+    COALESCE(e.args->>'layer_name', e.args->>'name', e.name) AS framework_metric,
+    COALESCE(e.step, -1) AS step,
+    COALESCE(TRY_CAST(e.args->>'bytes_fetched' AS BIGINT), -1) AS bytes,
+    COALESCE(TRY_CAST(e.args->>'worker_id' AS BIGINT), -1) AS worker_id,
+    COALESCE(TRY_CAST(e.args->>'num_workers' AS BIGINT), -1) AS num_workers,
+    CASE TRY_CAST(e.args->>'pin_memory' AS BOOLEAN)
+        WHEN TRUE THEN 'True' WHEN FALSE THEN 'False' ELSE 'NA'
+    END AS pin_memory,
+    COALESCE(e.process_name, 'Unknown') AS process,
+    e.node,
+    e.args::VARCHAR AS args,
+    CASE
+        WHEN s.format = 'tensorflow' THEN 'TFProfilerMetrics'
+        WHEN s.format = 'horovod' THEN 'HorovodMetrics'
+        WHEN ends_with(s.uri, 'model_timeline.json') THEN 'DetailedframeworkMetrics'
+        WHEN ends_with(s.uri, 'smdataparallel_timeline.json') THEN 'SMDataParallelMetrics'
+        ELSE 'PythontimelineMetrics'
+    END AS file_type
+FROM events_between($run, $from, $until) AS e
+INNER JOIN sources AS s ON s.ingest_id = e.ingest_id
+WHERE
+    e.kind = 'slice' AND e.dur_ns IS NOT NULL
+    AND (
+        $selected IS NULL
+        OR list_contains($selected, e.name) OR list_contains($selected, e.process_name)
+    )
+    AND (
+        $patterns IS NULL
+        OR list_bool_or(list_transform($patterns, lambda p: (
+            regexp_matches(e.name, '^(?:' || p || ')')
+            OR regexp_matches(COALESCE(e.process_name, 'Unknown'), '^(?:' || p || ')')
+        )))
+    )
+    AND ($uris IS NULL OR list_bool_or(list_transform($uris, lambda u: ends_with(s.uri, u))))
+ORDER BY e.ts_ns, e.ingest_id, e.seq

@@ -1,0 +1,253 @@
+"""The old reader and frame API: smdebug's answers where they are right, and where they are not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.compat.smdebug import (
+    LocalAlgorithmMetricsReader,
+    LocalSystemMetricsReader,
+    PandasFrame,
+    TimeUnits,
+)
+from pipeline.errors import UsageError
+
+BASE = 1596668220000000
+
+
+@pytest.fixture(scope="module")
+def golden(shared: Path) -> dict[str, Any]:
+    return json.loads((shared / "golden" / "smdebug.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def synthetic(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    job = tmp_path_factory.mktemp("synthetic") / "job"
+    make = [sys.executable, str(shared / "tools" / "make_job.py"), str(job)]
+    subprocess.run([*make, "--nodes", "2", "--steps", "600", "--ops", "60"], check=True)
+    return job
+
+
+def folder_of(shared: Path, name: str) -> str:
+    return str(shared / "traces" / "smdebug" / name)
+
+
+def event(name: str, ts: int, dur: int, **more: Any) -> dict[str, Any]:
+    return {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, **more}
+
+
+def write_framework(
+    job: Path, events: list[dict[str, Any]], end: int = BASE + 9, base: int = BASE
+) -> None:
+    folder = job / "framework" / "pevents" / "2020080522"
+    folder.mkdir(parents=True, exist_ok=True)
+    meta = [
+        {"ph": "M", "name": "process_name", "pid": 0,
+         "args": {"start_time_since_epoch_in_micros": base}},
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "phase"}},
+    ]  # fmt: skip
+    (folder / f"{end}_7-algo-1_pythontimeline.json").write_text(json.dumps(meta + events))
+
+
+def write_system(job: Path, second: int) -> None:
+    folder = job / "system" / "incremental" / "2020080522"
+    folder.mkdir(parents=True, exist_ok=True)
+    sample = {
+        "Type": "cpu", "Name": "cpu0", "Dimension": "CPUUtilization", "Value": 5.0,
+        "NodeId": "algo-1", "Timestamp": second + 0.5,
+    }  # fmt: skip
+    (folder / f"{second}.algo-1.json").write_text(json.dumps(sample) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "end", "unit", "count"),
+    [
+        ("test_traces", 1589930980, 1589930995, TimeUnits.SECONDS, 4),
+        ("horovod_timeline_traces", 1593673051472800, 1593673051473100, None, 15),
+        ("model_timeline_traces", 1590461127873222, 1590461139949971, None, 54),
+        ("tfprofiler_timeline_traces", 0, 1796000000000000, None, 798),
+    ],
+)
+def test_readers_give_as_many_events(
+    shared: Path, name: str, start: int, end: int, unit: TimeUnits | None, count: int
+) -> None:
+    reader = LocalAlgorithmMetricsReader(folder_of(shared, name), use_in_memory_cache=True)
+    events = reader.get_events(start, end, unit=unit or TimeUnits.MICROSECONDS)
+    assert len(events) == count
+    if name == "model_timeline_traces":
+        assert events[0].node_id == "0001"
+
+
+def test_reader_by_step_and_suffix(shared: Path, golden: dict[str, Any]) -> None:
+    reader = LocalAlgorithmMetricsReader(folder_of(shared, "merge_traces"))
+    for want in golden["merge_traces"]["step_interval"]:
+        bounds = (want["start_step"], want["end_step"])
+        interval = (want["start_us"], want["end_us"])
+        assert reader._get_time_interval_for_step(*bounds) == interval
+        assert len(reader.get_events_by_step(*bounds)) == want["events"]
+    for suffix, count in golden["merge_traces"]["by_file_suffix"].items():
+        assert len(reader.get_events(0, 2e15, file_suffix_filter=[suffix])) == count
+    (first,) = reader.get_events_by_step(0, 1, file_suffix_filter=["pythontimeline.json"])[:1]
+    assert first.event_name == "Step:ModeKeys.TRAIN"
+    assert (first.start_time, first.duration) == (1594662608090195, 9020725)
+    assert first.event_args is not None
+    assert first.event_args["step_num"] == "0"
+    assert json.loads(first.to_json())["ts"] == 1594662608090195
+
+
+def test_system_reader(shared: Path, golden: dict[str, Any]) -> None:
+    reader = LocalSystemMetricsReader(folder_of(shared, "test_traces"))
+    for want in golden["test_traces"]["system_events"]:
+        found = reader.get_events(
+            want["start_s"], want["end_s"], TimeUnits.SECONDS, event_type=want["type"]
+        )
+        assert len(found) == want["count"]
+        assert round(sum(sample.value or 0 for sample in found), 2) == want["sum_value"]
+
+
+def test_frames(synthetic: Path, golden: dict[str, Any]) -> None:
+    want = golden["synthetic_job"]["frame"]
+    frame = PandasFrame(str(synthetic))
+    system, framework = frame.get_all_system_metrics(), frame.get_all_framework_metrics()
+    assert list(system.columns) == [
+        "timestamp", "timestamp_us", "value", "system_metric", "dimension", "nodeID", "type",
+    ]  # fmt: skip
+    assert list(framework.columns) == [
+        "start_time", "end_time", "start_time_us", "end_time_us", "tid", "pid",
+        "framework_metric", "step", "bytes", "process", "nodeID",
+    ]  # fmt: skip
+    assert (len(system), len(framework)) == (want["system_rows"], want["framework_rows"])
+    durations = framework["end_time_us"] - framework["start_time_us"]
+    assert durations.sum() == want["framework_sum_duration_us"]
+    assert round(system["value"].sum(), 2) == want["system_value_sum"]
+    assert framework["start_time"].iloc[0] == "2020-08-05T22:57:05:000000"
+    assert framework["start_time_us"].iloc[0] == 5_000_000
+    assert len(frame.get_all_system_metrics(["gpu0", "cpu1"])) == 3 * 640
+    assert len(frame.get_all_framework_metrics(["op_3", "Step:ModeKeys.EVAL"])) == 2400 + 120
+    for got, key in (
+        (frame.get_profiler_data_by_step(2, 3), "by_step_2_3"),
+        (frame.get_profiler_data_by_time(BASE + 10**7, BASE + 2 * 10**7), "by_time_10s_20s"),
+    ):
+        assert [len(part) for part in got] == [
+            want[key]["system_rows"], want[key]["framework_rows"],
+        ]  # fmt: skip
+
+
+def test_overlap(synthetic: Path, golden: dict[str, Any]) -> None:
+    frame = PandasFrame(str(synthetic), scan_interval=1000)
+    want = golden["synthetic_job"]["overlap_by_timesteps"]
+    got = frame.get_framework_metrics_by_timesteps(want["timesteps"])
+    assert got == (
+        pytest.approx(want["metrics"]), want["detailed"], want["training_phase"],
+    )  # fmt: skip
+    some = frame.get_framework_metrics_by_timesteps(want["timesteps"], ["op_9"])
+    assert some == ({"Dataset": 1.0}, {"op_9": 131145}, {})
+    want = golden["synthetic_job"]["overlap_by_ranges"]
+    metrics, detailed = frame.get_framework_metrics_by_begin_and_end_timesteps(
+        want["begin"], want["end"]
+    )
+    assert metrics == pytest.approx(want["metrics"])
+    assert detailed == pytest.approx(want["detailed"])
+
+
+def test_equal_events_and_events_before_the_first_system_file_are_kept(tmp_path: Path) -> None:
+    write_framework(
+        tmp_path, [event("early", 0, 5), event("early", 0, 5), event("late", 10**7, 1)]
+    )
+    write_system(tmp_path, BASE // 1_000_000 + 5)
+    frame = PandasFrame(str(tmp_path)).get_all_framework_metrics()
+    assert frame[["framework_metric", "start_time_us"]].values.tolist() == [
+        ["early", -5_000_000], ["early", -5_000_000], ["late", 5_000_000],
+    ]  # fmt: skip
+
+
+def test_a_job_without_system_metrics_does_not_wait(tmp_path: Path) -> None:
+    write_framework(tmp_path, [event("op", 0, 5)])
+    frame = PandasFrame(str(tmp_path))
+    assert frame.start_time == 0
+    assert frame.get_all_framework_metrics()["start_time_us"].tolist() == [BASE]
+    assert frame.get_all_system_metrics().empty
+
+
+def test_the_base_time_of_a_file_is_its_own(tmp_path: Path) -> None:
+    write_framework(tmp_path, [event("a", 1, 1)], end=BASE + 1)
+    write_framework(tmp_path, [event("b", 1, 1)], end=BASE + 2, base=BASE + 1000)
+    reader = LocalAlgorithmMetricsReader(str(tmp_path))
+    assert [found.start_time - BASE for found in reader.get_events(0, 2e15)] == [1, 1001]
+
+
+def test_ends_close_the_begin_of_their_own_thread(tmp_path: Path) -> None:
+    own = {"pid": 1, "name": "op"}
+    write_framework(
+        tmp_path,
+        [
+            {**own, "ph": "B", "tid": 1, "ts": 0}, {**own, "ph": "B", "tid": 2, "ts": 5},
+            {**own, "ph": "E", "tid": 1, "ts": 10}, {**own, "ph": "E", "tid": 2, "ts": 30},
+        ],
+    )  # fmt: skip
+    events = LocalAlgorithmMetricsReader(str(tmp_path)).get_events(0, 2e15)
+    assert [(found.tid, found.duration) for found in events] == [(1, 10), (2, 25)]
+
+
+def test_threads_have_the_same_number_in_every_process(tmp_path: Path) -> None:
+    write_framework(tmp_path, [event("a", 0, 1, tid=4), event("b", 1, 1, args={"thread_id": 9})])
+    events = LocalAlgorithmMetricsReader(str(tmp_path)).get_events(0, 2e15)
+    assert [(found.phase_tid, found.tid) for found in events] == [(4, 4), (1, 9)]
+
+
+def test_the_last_instant_counts_and_nothing_divides_by_zero(tmp_path: Path) -> None:
+    write_framework(tmp_path, [event("op", 0, 10), event("point", 20, 0)])
+    frame = PandasFrame(str(tmp_path))
+    instant, after = "2020-08-05T22:57:00:000005", "2020-08-05T22:57:00:000020"
+    assert frame.get_framework_metrics_by_timesteps([instant]) == ({"phase": 1.0}, {"op": 10}, {})
+    assert frame.get_framework_metrics_by_timesteps([]) == ({}, {}, {})
+    none = frame.get_framework_metrics_by_begin_and_end_timesteps([after], [after])
+    assert none == ({"phase": 0.0}, {"point": 0.0})
+
+
+def test_new_files_are_seen_on_refresh(tmp_path: Path) -> None:
+    reader = LocalAlgorithmMetricsReader(str(tmp_path))
+    assert reader.get_events(0, 2e15) == []
+    assert reader.get_current_time_range_for_event_query() == (0, 0)
+    write_framework(tmp_path, [event("a", 0, 1)], end=BASE + 1)
+    assert reader.get_events(0, 2e15) == []
+    reader.refresh_event_file_list()
+    assert len(reader.get_events(0, 2e15)) == 1
+    write_framework(tmp_path, [event("b", 0, 1)], end=BASE + 7)
+    reader.refresh_event_file_list()
+    assert len(reader.get_events(0, 2e15)) == 2
+    assert reader.get_timestamp_of_first_available_file() == BASE + 1
+    assert reader.get_timestamp_of_latest_available_file() == BASE + 7
+
+
+def test_dataloader_frame(tmp_path: Path) -> None:
+    args = {"worker_id": 2, "num_workers": 4, "pin_memory": True}
+    write_framework(
+        tmp_path,
+        [event("DataLoaderIter::GetNext", 0, 3, args=args), event("other", 0, 1)],
+    )
+    frame = PandasFrame(str(tmp_path))
+    rows = frame.get_all_dataloader_metrics([".*DataLoaderIter::GetNext"])
+    columns = ["framework_metric", "duration_us", "worker_id", "num_workers", "pin_memory"]
+    assert rows[columns].values.tolist() == [["DataLoaderIter::GetNext", 3, 2, 4, "True"]]
+    assert frame.get_all_dataloader_metrics()["pin_memory"].tolist() == ["True", "NA"]
+
+
+def test_a_unit_nobody_knows(tmp_path: Path) -> None:
+    write_framework(tmp_path, [event("a", 0, 1)])
+    with pytest.raises(UsageError, match="give one of TimeUnits"):
+        LocalAlgorithmMetricsReader(str(tmp_path)).get_events(0, 1, unit="s")  # type: ignore[arg-type]
+
+
+def test_without_pandas_the_error_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match=r"pip install 'tracelake\[pandas\]'"):
+        PandasFrame(str(tmp_path))
