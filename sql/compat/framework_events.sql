@@ -1,7 +1,8 @@
 -- The finished slices of a run in a range of time, as smdebug's framework frame and reader have
--- them. $run: its name; $from, $until: nanoseconds, both included, null for no bound; $selected:
--- names of events or processes, null for all; $patterns: regular expressions that a name of an
--- event or process begins with, null for all; $uris: endings of the names of files, null for all.
+-- them. $run: its name; $from, $until: nanoseconds, both included, null for no bound; $clock: epoch
+-- or trace; $selected: names of events or processes, null for all; $patterns: regular expressions
+-- that a name of an event or process begins with, null for all; $uris: endings of the names of
+-- files, null for all.
 -- Columns: ts_ns, end_ns, dur_ns, name, tid and pid (of args where given there), phase_tid,
 -- phase_pid (of the event), framework_metric, step (-1 for none), bytes (-1 for none), worker_id,
 -- num_workers (-1 for none), pin_memory (True, False or NA), process, node, args, file_type.
@@ -29,7 +30,7 @@ SELECT
         WHEN ends_with(s.uri, 'smdataparallel_timeline.json') THEN 'SMDataParallelMetrics'
         ELSE 'PythontimelineMetrics'
     END AS file_type
-FROM events_between($run, $from, $until) AS e
+FROM events_between($run, $from, $until, clock_name := $clock) AS e
 INNER JOIN sources AS s ON s.ingest_id = e.ingest_id
 WHERE
     e.kind = 'slice' AND e.dur_ns IS NOT NULL

@@ -74,7 +74,7 @@ class PandasFrame:
     ) -> pd.DataFrame:
         """Framework events whose name or process matches a regular expression from its start."""
         self._job.refresh()
-        rows = self._events(None, None, patterns=list(selected_framework_metrics) or None)
+        rows = self._job.framework_events(patterns=selected_framework_metrics)
         return self._shaped(rows, _DATALOADER)
 
     def get_profiler_data_by_time(
@@ -114,7 +114,8 @@ class PandasFrame:
         metrics from the first start to the last end of these.
         """
         self._job.refresh()
-        rows = self._events(None, None, steps=(start_step, end_step))
+        rows = self._job.framework_events()
+        rows = rows.filter(rows["step"].is_between(start_step, end_step))
         framework = self._shaped(rows, _FRAMEWORK)
         if rows.is_empty():
             return self._system(0, -1, ()), framework
@@ -161,29 +162,10 @@ class PandasFrame:
         moment = _pandas().to_datetime(timestamp, format="%Y-%m-%dT%H:%M:%S:%f", utc=True)
         return int(moment.value) // 1000
 
-    def _events(
-        self,
-        start: int | None,
-        end: int | None,
-        selected: Sequence[str] = (),
-        patterns: list[str] | None = None,
-        steps: tuple[int, int] | None = None,
-    ) -> pl.DataFrame:
-        import polars as pl
-
-        rows = self._job.rows(
-            "framework_events",
-            **{"from": start, "until": end},
-            selected=list(selected) or None,
-            patterns=patterns,
-            uris=None,
-        )
-        return rows if steps is None else rows.filter(pl.col("step").is_between(*steps))
-
     def _framework(
         self, start: int | None, end: int | None, selected: Sequence[str]
     ) -> pd.DataFrame:
-        return self._shaped(self._events(start, end, selected), _FRAMEWORK)
+        return self._shaped(self._job.framework_events(start, end, selected), _FRAMEWORK)
 
     def _shaped(self, rows: pl.DataFrame, columns: list[str]) -> pd.DataFrame:
         """The frame of the old columns; times from the start of the system metrics."""
@@ -209,12 +191,7 @@ class PandasFrame:
         ).to_pandas()[columns]
 
     def _system(self, start: int | None, end: int | None, selected: Sequence[str]) -> pd.DataFrame:
-        rows = self._job.rows(
-            "system_events",
-            **{"from": start, "until": end},
-            selected=list(selected) or None,
-            type=None,
-        )
+        rows = self._job.system_events(start, end, selected)
         frame = rows.select(
             timestamp=_readable("ts_ns"),
             timestamp_us=rows["ts_ns"] // 1000 - self.start_time,

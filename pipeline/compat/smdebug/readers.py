@@ -21,6 +21,8 @@ __all__ = [
     "LocalSystemMetricsReader",
     "S3AlgorithmMetricsReader",
     "S3SystemMetricsReader",
+    "system_event",
+    "trace_event",
 ]
 
 
@@ -46,8 +48,8 @@ class _Reader:
 
     def get_current_time_range_for_event_query(self) -> tuple[int, int]:
         """Times in the names of the first and the last file, in microseconds; (0, 0) for none."""
-        times = self._job.rows("file_times", is_system=self._is_system)["time_us"]
-        return (int(times[0]), int(times[-1])) if len(times) else (0, 0)
+        times = self._job.file_times(self._is_system)
+        return (times[0], times[-1]) if times else (0, 0)
 
 
 class _AlgorithmReader(_Reader):
@@ -62,14 +64,9 @@ class _AlgorithmReader(_Reader):
         file_suffix_filter: Sequence[str] | None = None,
     ) -> list[TraceEvent]:
         """Finished events that were under way between two times, both included, by start."""
-        rows = self._job.rows(
-            "framework_events",
-            **{"from": nanoseconds_of(start_time, unit), "until": nanoseconds_of(end_time, unit)},
-            selected=None,
-            patterns=None,
-            uris=None if file_suffix_filter is None else list(file_suffix_filter),
-        )
-        return [_trace_event(row) for row in rows.iter_rows(named=True)]
+        start, end = nanoseconds_of(start_time, unit), nanoseconds_of(end_time, unit)
+        rows = self._job.framework_events(start, end, uris=file_suffix_filter)
+        return [trace_event(row) for row in rows.iter_rows(named=True)]
 
     def get_events_by_step(
         self,
@@ -95,7 +92,8 @@ class _AlgorithmReader(_Reader):
         return start // 1000, end // 1000
 
 
-def _trace_event(row: dict[str, Any]) -> TraceEvent:
+def trace_event(row: dict[str, Any]) -> TraceEvent:
+    """The record of a row of ``Job.framework_events``."""
     return TraceEvent(
         start_time=whole(row["ts_ns"]),
         event_name=row["name"],
@@ -124,23 +122,21 @@ class _SystemReader(_Reader):
         file_suffix_filter: Sequence[str] | None = None,
     ) -> list[ProfilerSystemEvent]:
         """Samples between two times, both included; of one type, such as cpu, if given."""
-        rows = self._job.rows(
-            "system_events",
-            **{"from": nanoseconds_of(start_time, unit), "until": nanoseconds_of(end_time, unit)},
-            selected=None,
-            type=event_type,
-        )
-        return [
-            ProfilerSystemEvent(
-                row["type"],
-                row["system_metric"],
-                row["dimension"],
-                row["value"],
-                row["node"],
-                row["ts_ns"] / 1e9,
-            )
-            for row in rows.iter_rows(named=True)
-        ]
+        start, end = nanoseconds_of(start_time, unit), nanoseconds_of(end_time, unit)
+        rows = self._job.system_events(start, end, type=event_type)
+        return [system_event(row) for row in rows.iter_rows(named=True)]
+
+
+def system_event(row: dict[str, Any]) -> ProfilerSystemEvent:
+    """The record of a row of ``Job.system_events``."""
+    return ProfilerSystemEvent(
+        row["type"],
+        row["system_metric"],
+        row["dimension"],
+        row["value"],
+        row["node"],
+        row["ts_ns"] / 1e9,
+    )
 
 
 class LocalAlgorithmMetricsReader(_AlgorithmReader):
