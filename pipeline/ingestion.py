@@ -20,7 +20,7 @@ from pipeline.errors import SourceError
 from pipeline.sources import Discovery, Skipped, Source, discover
 from pipeline.sqlfiles import run_sql
 from pipeline.store.layout import LakePath
-from pipeline.store.marker import open_lake
+from pipeline.store.marker import LEDGER_VIEWS, open_lake
 from pipeline.store.storage import is_there, lake_path
 
 __all__ = ["IngestReport", "ingest", "plan", "plan_batches"]
@@ -162,7 +162,7 @@ def _live_files(place: LakePath) -> tuple[dict[str, _Live], int]:
     """What is in the lake of each file, and the latest version of the ledger."""
     from pipeline.store.lake import Store
 
-    with Store(place) as store:
+    with Store(place, LEDGER_VIEWS) as store:
         rows = run_sql(store.connection, "queries/live_files").fetchall()
         (latest,) = run_sql(store.connection, "queries/latest_version").fetchall()
     return {uri: _Live(*rest) for uri, *rest in rows}, latest[0]

@@ -10,7 +10,7 @@ from pipeline import settings
 from pipeline.errors import QueryError, SourceError
 from pipeline.sqlfiles import run_sql
 from pipeline.store.layout import DATA_TABLES, LakePath
-from pipeline.store.marker import create_views, open_lake
+from pipeline.store.marker import ALL_VIEWS, create_views, open_lake
 from pipeline.store.storage import lake_path, storage_errors
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Store:
     refreshes first, so each answer is from one committed state.
     """
 
-    def __init__(self, lake: LakePath) -> None:
+    def __init__(self, lake: LakePath, folders: tuple[str, ...] = ALL_VIEWS) -> None:
         import duckdb
 
         self.lake = lake
@@ -48,7 +48,7 @@ class Store:
                 "CREATE TABLE _ledger AS SELECT *, '' AS ledger_file FROM read_parquet(?)",
                 [lake.url("sources/_empty.parquet")],
             )
-            create_views(self.connection, lake)
+            create_views(self.connection, lake, folders)
             self.refresh()
 
     @classmethod

@@ -24,9 +24,12 @@ from pipeline.store.storage import put_file, storage_errors
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["create_views", "open_lake"]
+__all__ = ["ALL_VIEWS", "LEDGER_VIEWS", "create_views", "open_lake"]
 
-_VIEWS = ("functions", "views", "training", "macros")
+ALL_VIEWS = ("functions", "views", "training", "macros")
+LEDGER_VIEWS = ("functions", "views")
+"""Folders of ``sql/``, in the order in which they are run: of all views and macros, and of those
+that are enough to ask the ledger. The macros take three quarters of the time."""
 
 
 def open_lake(lake: LakePath, create: bool = False) -> None:
@@ -113,7 +116,7 @@ def _create(lake: LakePath) -> None:
 
 def _marker_for(lake: LakePath) -> dict[str, Any]:
     digest = hashlib.sha256()
-    for name in sql_files(*_VIEWS):
+    for name in sql_files(*ALL_VIEWS):
         digest.update(sql_text(name).encode())
     root = lake.url("")
     return {"lake_version": LAKE_VERSION, "root": root, "views": digest.hexdigest()[:16]}
@@ -133,8 +136,10 @@ def _write_database(lake: LakePath, path: str) -> None:
         create_views(connection, lake)
 
 
-def create_views(connection: duckdb.DuckDBPyConnection, lake: LakePath) -> None:
-    """Make every view and macro; ``_ledger`` must be there."""
+def create_views(
+    connection: duckdb.DuckDBPyConnection, lake: LakePath, folders: tuple[str, ...] = ALL_VIEWS
+) -> None:
+    """Make the views and macros of these folders of ``sql/``; ``_ledger`` must be there."""
     for table, name in (("events", "_event"), ("metrics", "_metric")):
         files = f"{quote_literal(lake.glob(table))}, hive_partitioning=1, hive_types_autocast=0"
         connection.execute(f"CREATE VIEW {name}_files AS SELECT * FROM read_parquet({files})")
@@ -142,5 +147,5 @@ def create_views(connection: duckdb.DuckDBPyConnection, lake: LakePath) -> None:
             f"CREATE VIEW {name}_locations AS SELECT run, node, hour, filename, ingest_id"
             f" FROM read_parquet({files}, filename=true)"
         )
-    for name in sql_files(*_VIEWS):
+    for name in sql_files(*folders):
         run_sql(connection, name)

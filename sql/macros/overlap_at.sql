@@ -25,20 +25,25 @@ slices AS (
         AND end_ns > (SELECT MIN(t_ns) FROM given) AND ts_ns < (SELECT MAX(t_ns) FROM given)
 ),
 
+-- Most slices lie between two instants: they are left out before the second rank is looked for.
+ending AS (
+    SELECT s.*, g.so_far AS before_end
+    FROM slices AS s
+    ASOF INNER JOIN given AS g ON g.t_ns < s.end_ns
+    WHERE g.t_ns > s.ts_ns
+),
+
 hit AS (
     SELECT
-        s.process_name, s.name, s.dur_ns,
-        before_end.so_far - COALESCE(up_to_start.so_far, 0) AS hits
-    FROM slices AS s
-    ASOF INNER JOIN given AS before_end ON before_end.t_ns < s.end_ns
-    ASOF LEFT JOIN given AS up_to_start ON up_to_start.t_ns <= s.ts_ns
+        e.process_name, e.name, e.dur_ns, e.before_end - COALESCE(g.so_far, 0) AS hits
+    FROM ending AS e
+    ASOF LEFT JOIN given AS g ON g.t_ns <= e.ts_ns
 )
 
 SELECT
     process_name, name, COUNT(*) AS events, SUM(hits)::BIGINT AS hits,
     SUM(hits::HUGEINT * dur_ns)::BIGINT AS dur_ns
 FROM hit
-WHERE hits > 0
 GROUP BY process_name, name
 ORDER BY dur_ns DESC, process_name, name;
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pipeline.compat.smdebug.job import job_of
@@ -12,15 +13,17 @@ from pipeline.compat.smdebug.readers import (
     S3AlgorithmMetricsReader,
     S3SystemMetricsReader,
 )
+from pipeline.compat.smdebug.types import TimeUnits, nanoseconds_of
 from pipeline.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    import pyarrow as pa
 
 __all__ = ["PandasFrame"]
 
-_TIME = "%Y-%m-%dT%H:%M:%S:%6f"
+_TIME = "%Y-%m-%dT%H:%M:%S:%f%z"
 _FRAMEWORK = [
     "start_time", "end_time", "start_time_us", "end_time_us", "tid", "pid", "framework_metric",
     "step", "bytes", "process", "nodeID",
@@ -30,6 +33,11 @@ _DATALOADER = [
     "framework_metric", "step", "worker_id", "num_workers", "pin_memory", "process", "node_id",
 ]  # fmt: skip
 _SYSTEM = ["timestamp", "timestamp_us", "value", "system_metric", "dimension", "nodeID", "type"]
+_NANOSECONDS = {
+    "timestamp_us": "ts_ns", "start_time_us": "ts_ns", "end_time_us": "end_ns",
+    "duration_us": "dur_ns",
+}  # fmt: skip
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Frames = tuple["pd.DataFrame", "pd.DataFrame"]
 
 
@@ -67,15 +75,14 @@ class PandasFrame:
     ) -> pd.DataFrame:
         """All framework events, or those whose name or process is named."""
         self._job.refresh()
-        return self._framework(None, None, selected_framework_metrics)
+        return self._framework(_FRAMEWORK, selected=selected_framework_metrics)
 
     def get_all_dataloader_metrics(
         self, selected_framework_metrics: Sequence[str] = ()
     ) -> pd.DataFrame:
         """Framework events whose name or process matches a regular expression from its start."""
         self._job.refresh()
-        rows = self._job.framework_events(patterns=selected_framework_metrics)
-        return self._shaped(rows, _DATALOADER)
+        return self._framework(_DATALOADER, patterns=selected_framework_metrics)
 
     def get_profiler_data_by_time(
         self,
@@ -97,7 +104,9 @@ class PandasFrame:
             *((start, end) if get_system_metrics else nothing), selected_system_metrics
         )
         framework = self._framework(
-            *((start, end) if get_framework_metrics else nothing), selected_framework_metrics
+            _FRAMEWORK,
+            *((start, end) if get_framework_metrics else nothing),
+            selected=selected_framework_metrics,
         )
         if cache_metrics:
             pandas = _pandas()
@@ -114,12 +123,13 @@ class PandasFrame:
         metrics from the first start to the last end of these.
         """
         self._job.refresh()
-        rows = self._job.framework_events()
-        rows = rows.filter(rows["step"].is_between(start_step, end_step))
-        framework = self._shaped(rows, _FRAMEWORK)
-        if rows.is_empty():
+        framework = self._framework(_FRAMEWORK, steps=(start_step, end_step))
+        if framework.empty:
             return self._system(0, -1, ()), framework
-        first, last = min(rows["ts_ns"]), max(rows["end_ns"])
+        # Not added in microseconds: doubles of the epoch's size hold no nanoseconds.
+        zero, unit = self.start_time * 1000, TimeUnits.MICROSECONDS
+        first = zero + nanoseconds_of(framework["start_time_us"].min(), unit)
+        last = zero + nanoseconds_of(framework["end_time_us"].max(), unit)
         return self._system(first, last, ()), framework
 
     def get_framework_metrics_by_timesteps(
@@ -159,49 +169,33 @@ class PandasFrame:
 
     def convert_datetime_to_timestamp(self, timestamp: str) -> int:
         """Microseconds since the epoch of a time such as ``2020-08-05T22:57:00:574111``."""
-        moment = _pandas().to_datetime(timestamp, format="%Y-%m-%dT%H:%M:%S:%f", utc=True)
-        return int(moment.value) // 1000
+        moment = datetime.strptime(f"{timestamp}+0000", _TIME)
+        return (moment - _EPOCH) // timedelta(microseconds=1)
 
     def _framework(
-        self, start: int | None, end: int | None, selected: Sequence[str]
+        self, columns: list[str], start: int | None = None, end: int | None = None, **chosen: Any
     ) -> pd.DataFrame:
-        return self._shaped(self._job.framework_events(start, end, selected), _FRAMEWORK)
-
-    def _shaped(self, rows: pl.DataFrame, columns: list[str]) -> pd.DataFrame:
-        """The frame of the old columns; times from the start of the system metrics."""
-        import polars as pl
-
-        return rows.select(
-            start_time=_readable("ts_ns"),
-            end_time=_readable("end_ns"),
-            start_time_us=_microseconds(rows, "ts_ns") - self.start_time,
-            end_time_us=_microseconds(rows, "end_ns") - self.start_time,
-            duration_us=_microseconds(rows, "dur_ns"),
-            tid="tid",
-            pid="pid",
-            framework_metric="framework_metric",
-            step="step",
-            bytes="bytes",
-            worker_id="worker_id",
-            num_workers="num_workers",
-            pin_memory="pin_memory",
-            process="process",
-            nodeID="node",
-            node_id=pl.col("node"),
-        ).to_pandas()[columns]
+        """Framework events with these of the old columns."""
+        return self._shaped(self._job.framework_events, columns, (start, end), **chosen)
 
     def _system(self, start: int | None, end: int | None, selected: Sequence[str]) -> pd.DataFrame:
-        rows = self._job.system_events(start, end, selected)
-        frame = rows.select(
-            timestamp=_readable("ts_ns"),
-            timestamp_us=rows["ts_ns"] // 1000 - self.start_time,
-            value="value",
-            system_metric="system_metric",
-            dimension="dimension",
-            nodeID="node",
-            type="type",
-        )
-        return frame.to_pandas()[_SYSTEM]
+        return self._shaped(self._job.system_events, _SYSTEM, (start, end), selected=selected)
+
+    def _shaped(
+        self,
+        ask: Callable[..., pa.Table],
+        columns: list[str],
+        bounds: tuple[int | None, int | None],
+        **chosen: Any,
+    ) -> pd.DataFrame:
+        """The frame of the old columns; times count from the start of the system metrics."""
+        sources = [_NANOSECONDS.get(column, column) for column in columns]
+        frame = ask(sources, *bounds, **chosen).to_pandas()
+        for column, source in zip(columns, sources, strict=True):
+            if source != column:
+                zero = 0 if column == "duration_us" else self.start_time
+                frame[source] = _microseconds(frame[source]) - zero
+        return frame.set_axis(columns, axis="columns")
 
 
 def _pandas() -> Any:
@@ -213,16 +207,9 @@ def _pandas() -> Any:
     return pandas
 
 
-def _readable(column: str) -> pl.Expr:
-    import polars as pl
-
-    return pl.from_epoch(pl.col(column), time_unit="ns").dt.strftime(_TIME)
-
-
-def _microseconds(rows: pl.DataFrame, column: str) -> pl.Series:
+def _microseconds(ns: pd.Series) -> pd.Series:
     """Whole numbers where all are whole, as in most files."""
-    ns = rows[column]
-    return ns // 1000 if (ns % 1000 == 0).all() else ns / 1000
+    return ns / 1000 if (ns % 1000).any() else ns // 1000
 
 
 def _selected(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:

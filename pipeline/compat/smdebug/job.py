@@ -12,13 +12,13 @@ from pipeline.errors import SourceError
 from pipeline.ingestion import ingest
 from pipeline.query.run import Run
 from pipeline.query.window import one_or_more
-from pipeline.sqlfiles import sql_text
+from pipeline.sqlfiles import quote_identifier, sql_text
 from pipeline.store.lake import Store
 from pipeline.store.marker import open_lake
 from pipeline.store.storage import lake_path
 
 if TYPE_CHECKING:
-    import polars as pl
+    import pyarrow as pa
 
 __all__ = ["Job", "job_of"]
 
@@ -46,16 +46,22 @@ class Job:
 
     def framework_events(
         self,
+        columns: Sequence[str],
         start: int | None = None,
         end: int | None = None,
         selected: Sequence[str] = (),
         patterns: Sequence[str] = (),
         uris: Sequence[str] | None = None,
-    ) -> pl.DataFrame:
+        steps: tuple[int, int] | tuple[None, None] = (None, None),
+    ) -> pa.Table:
         """Finished slices; columns and parameters as in ``sql/compat/framework_events.sql``."""
+        first_step, last_step = steps
         return self._rows(
             "framework_events",
+            columns,
             **{"from": start, "until": end, "clock": self._clock()},
+            first_step=first_step,
+            last_step=last_step,
             selected=list(selected) or None,
             patterns=list(patterns) or None,
             uris=one_or_more(uris),
@@ -63,14 +69,16 @@ class Job:
 
     def system_events(
         self,
+        columns: Sequence[str],
         start: int | None = None,
         end: int | None = None,
         selected: Sequence[str] = (),
         type: str | None = None,
-    ) -> pl.DataFrame:
+    ) -> pa.Table:
         """Samples; columns and parameters as in ``sql/compat/system_events.sql``."""
         return self._rows(
             "system_events",
+            columns,
             **{"from": start, "until": end, "clock": self._clock()},
             selected=list(selected) or None,
             type=type,
@@ -78,15 +86,25 @@ class Job:
 
     def file_times(self, is_system: bool) -> list[int]:
         """Times in the names of the files, in microseconds, ascending."""
-        return self._rows("file_times", is_system=is_system)["time_us"].to_list()
+        times: list[int] = self._rows("file_times", ["time_us"], is_system=is_system)[
+            0
+        ].to_pylist()
+        return times
 
     def _clock(self) -> str:
         """Files without a base count only where there are no others, as they always did."""
         clocks = self.run.store.sql(sql_text("queries/run_clocks"), {"run": _RUN})["clock"]
         return "trace" if len(clocks) and "epoch" not in clocks else "epoch"
 
-    def _rows(self, query: str, **params: Any) -> pl.DataFrame:
-        return self.run.store.sql(sql_text(f"compat/{query}"), {"run": _RUN, **params})
+    def _rows(self, query: str, columns: Sequence[str], **params: Any) -> pa.Table:
+        """Columns of a query; those that are left out are not made at all."""
+        given = {"run": _RUN, **params}
+
+        def run() -> pa.Table:
+            relation = self.run.store.connection.sql(sql_text(f"compat/{query}"), params=given)
+            return relation.project(*map(quote_identifier, columns)).to_arrow_table()
+
+        return self.run.store.reading(run)
 
 
 @cache

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipeline.compat.smdebug.job import Job
-from pipeline.compat.smdebug.readers import system_event, trace_event
+from pipeline.compat.smdebug.readers import EVENT, SAMPLE, rows_of, system_event, trace_event
 from pipeline.compat.smdebug.types import (
     ProfilerSystemEvent,
     TimeUnits,
@@ -15,7 +15,7 @@ from pipeline.compat.smdebug.types import (
 )
 
 if TYPE_CHECKING:
-    import polars as pl
+    import pyarrow as pa
 
 __all__ = [
     "HorovodProfilerEvents",
@@ -37,7 +37,7 @@ class _Parser(Generic[Event]):
         """Add the events of a file, which may be compressed, open or cut off."""
         job = Job(tracefile, self._format)
         job.refresh()
-        for row in self._rows(job).iter_rows(named=True):
+        for row in rows_of(self._rows(job)):
             event = self._event(row)
             self._events.append((*self._span(row, event), event))
 
@@ -62,7 +62,7 @@ class _Parser(Generic[Event]):
         """Forget what was read."""
         self._events = []
 
-    def _rows(self, job: Job) -> pl.DataFrame:
+    def _rows(self, job: Job) -> pa.Table:
         raise NotImplementedError
 
     def _event(self, row: dict[str, Any]) -> Event:
@@ -82,8 +82,8 @@ class _TraceParser(_Parser[TraceEvent]):
         """All events by end."""
         return sorted(self.get_all_events(), key=lambda event: event.end_time)
 
-    def _rows(self, job: Job) -> pl.DataFrame:
-        return job.framework_events()
+    def _rows(self, job: Job) -> pa.Table:
+        return job.framework_events(EVENT)
 
     def _event(self, row: dict[str, Any]) -> TraceEvent:
         return trace_event(row)
@@ -116,8 +116,8 @@ class ProfilerSystemEvents(_Parser[ProfilerSystemEvent]):
 
     _format = "system"
 
-    def _rows(self, job: Job) -> pl.DataFrame:
-        return job.system_events()
+    def _rows(self, job: Job) -> pa.Table:
+        return job.system_events(SAMPLE)
 
     def _event(self, row: dict[str, Any]) -> ProfilerSystemEvent:
         return system_event(row)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pipeline.compat.smdebug.job import job_of
 from pipeline.compat.smdebug.types import (
@@ -16,14 +16,28 @@ from pipeline.compat.smdebug.types import (
 )
 from pipeline.errors import UsageError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = [
+    "EVENT",
+    "SAMPLE",
     "LocalAlgorithmMetricsReader",
     "LocalSystemMetricsReader",
     "S3AlgorithmMetricsReader",
     "S3SystemMetricsReader",
+    "rows_of",
     "system_event",
     "trace_event",
 ]
+
+
+EVENT = (
+    "ts_ns", "end_ns", "dur_ns", "name", "tid", "pid", "phase_tid", "phase_pid", "process",
+    "nodeID", "args", "file_type",
+)  # fmt: skip
+SAMPLE = ("ts_ns", "value", "system_metric", "dimension", "nodeID", "type")
+"""The columns of ``Job`` that make a ``TraceEvent`` and a ``ProfilerSystemEvent``."""
 
 
 class _Reader:
@@ -65,8 +79,8 @@ class _AlgorithmReader(_Reader):
     ) -> list[TraceEvent]:
         """Finished events that were under way between two times, both included, by start."""
         start, end = nanoseconds_of(start_time, unit), nanoseconds_of(end_time, unit)
-        rows = self._job.framework_events(start, end, uris=file_suffix_filter)
-        return [trace_event(row) for row in rows.iter_rows(named=True)]
+        rows = self._job.framework_events(EVENT, start, end, uris=file_suffix_filter)
+        return [trace_event(row) for row in rows_of(rows)]
 
     def get_events_by_step(
         self,
@@ -92,6 +106,13 @@ class _AlgorithmReader(_Reader):
         return start // 1000, end // 1000
 
 
+def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows of a table, each by the names of its columns."""
+    import polars as pl
+
+    return pl.DataFrame(pl.from_arrow(table)).iter_rows(named=True)
+
+
 def trace_event(row: dict[str, Any]) -> TraceEvent:
     """The record of a row of ``Job.framework_events``."""
     return TraceEvent(
@@ -101,7 +122,7 @@ def trace_event(row: dict[str, Any]) -> TraceEvent:
         phase_pid=row["phase_pid"],
         phase_tid=row["phase_tid"],
         event_args=None if row["args"] is None else json.loads(row["args"]),
-        node_id=row["node"],
+        node_id=row["nodeID"],
         phase="X",
         file_type=row["file_type"],
         event_phase=row["process"],
@@ -123,8 +144,8 @@ class _SystemReader(_Reader):
     ) -> list[ProfilerSystemEvent]:
         """Samples between two times, both included; of one type, such as cpu, if given."""
         start, end = nanoseconds_of(start_time, unit), nanoseconds_of(end_time, unit)
-        rows = self._job.system_events(start, end, type=event_type)
-        return [system_event(row) for row in rows.iter_rows(named=True)]
+        rows = self._job.system_events(SAMPLE, start, end, type=event_type)
+        return [system_event(row) for row in rows_of(rows)]
 
 
 def system_event(row: dict[str, Any]) -> ProfilerSystemEvent:
@@ -134,7 +155,7 @@ def system_event(row: dict[str, Any]) -> ProfilerSystemEvent:
         row["system_metric"],
         row["dimension"],
         row["value"],
-        row["node"],
+        row["nodeID"],
         row["ts_ns"] / 1e9,
     )
 
