@@ -21,6 +21,7 @@ import errno
 
 __all__ = [
     "LakeError",
+    "NoMoreProfilerData",
     "QueryError",
     "SourceError",
     "StorageError",
@@ -47,6 +48,15 @@ class SourceError(TracelakeError):
     """There is nothing to read where the user pointed."""
 
     exit_code = 4
+
+
+class NoMoreProfilerData(SourceError):
+    """The job has ended, and there is no data of a time that was waited for."""
+
+    def __init__(self, timestamp: int) -> None:
+        self.timestamp = timestamp
+        self.msg = f"Looking for timestamp {timestamp} and reached end of training."
+        super().__init__(self.msg)
 
 
 class LakeError(TracelakeError):

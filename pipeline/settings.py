@@ -17,10 +17,13 @@ import re
 
 from pipeline.errors import UsageError
 
-__all__ = ["MARKER", "ingest_memory", "query_memory", "threads"]
+__all__ = ["JOB_END", "MARKER", "ingest_memory", "query_memory", "threads"]
 
 MARKER = "tracelake.json"
 """The file that makes a folder a lake."""
+
+JOB_END = "training_job_end.ts"
+"""The file under ``system/`` or ``framework/`` of a job that has ended."""
 
 _SIZE = re.compile(r"[0-9]+(\.[0-9]+)? ?([KMGT]i?)?B", re.IGNORECASE)
 

@@ -16,13 +16,19 @@ from pipeline.sqlfiles import sql_files, sql_text
 ROOT = Path(__file__).resolve().parent.parent
 # A module may import from its own room and from those behind it.
 ORDER = [
-    ("pipeline.errors", "pipeline.settings", "pipeline.spill", "pipeline.sqlfiles"),
+    (
+        "pipeline.errors",
+        "pipeline.extras",
+        "pipeline.settings",
+        "pipeline.spill",
+        "pipeline.sqlfiles",
+    ),
     ("pipeline.sources",),
     ("pipeline.split",),
     ("pipeline.normalize",),
     ("pipeline.store",),
     ("pipeline.query",),
-    ("pipeline.batch", "pipeline.ingestion", "pipeline.output"),
+    ("pipeline.batch", "pipeline.ingestion", "pipeline.job_end", "pipeline.output"),
     ("pipeline.demo",),
     ("pipeline.compat",),
     ("pipeline.commands",),
@@ -147,11 +153,19 @@ def _pattern(shown: str) -> str:
 
 def test_readme_python(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
-    (block,) = blocks("python")
-    out = subprocess.check_output(
-        [sys.executable, "-c", block], cwd=tmp_path, env=environment, text=True
-    )
-    assert out.split() == ["24.098", "2"]
+    outs = [
+        subprocess.check_output(
+            [sys.executable, "-c", block], cwd=tmp_path, env=environment, text=True
+        ).split()
+        for block in blocks("python")
+    ]
+    assert outs == [
+        ["24.098", "2"],
+        [
+            "training_phase", "duration_p50_us", "Step:ModeKeys.EVAL", "14406.5",
+            "Step:ModeKeys.TRAIN", "24098.0",
+        ],
+    ]  # fmt: skip
 
 
 def test_demo(environment: dict[str, str]) -> None:

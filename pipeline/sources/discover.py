@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import SourceError, UsageError, is_of_storage, storage_error
-from pipeline.settings import MARKER
+from pipeline.settings import JOB_END, MARKER
 from pipeline.sources.detect import HEAD_BYTES, bare_name, detect_format, format_named
 from pipeline.sources.document import Document, zip_members
 from pipeline.sources.model import Skipped, Source, Unreadable
@@ -22,7 +22,6 @@ from pipeline.sources.model import Skipped, Source, Unreadable
 __all__ = ["Discovery", "discover"]
 
 _JOB_FOLDERS = ("framework", "system")
-_JOB_END = "training_job_end.ts"
 _MERGED = "merged_trace.json"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -176,7 +175,7 @@ def _reason_to_skip(file: _File, ended: set[str | None], folders: Mapping[str, i
         return "a lake: give the traces it was made from"
     if file.info.get("type") in ("link to nothing", "no file"):
         return "not a regular file"
-    if name == _JOB_END or name.endswith(".metadata"):
+    if name == JOB_END or name.endswith(".metadata"):
         return "not a trace: it tells about the job"
     if name.startswith(".") and not file.given:
         return "hidden"
@@ -213,7 +212,7 @@ def discover(
     for source in sources:
         for file in _expand(source, storage_options or {}):
             files.setdefault(file.uri, file)
-    ended = {file.job for file in files.values() if file.name == _JOB_END}
+    ended = {file.job for file in files.values() if file.name == JOB_END}
     folders: dict[str, int] = {}
     for file in files.values():
         folder = file.path.rpartition("/")[0]

@@ -18,6 +18,15 @@ name                                         in SQL                         what
 ``PandasFrame.get_all_dataloader_metrics``   ``compat/framework_events``    1, 2
 ``….get_framework_metrics_by_timesteps``     ``overlap_at``                 1, 7, 8
 ``….by_begin_and_end_timesteps``             ``overlap_during``             1, 7, 8
+``PandasFrameAnalysis``                      ``compat/frame_steps``         13
+``….get_job_statistics``                     ``compat/frame_job``           8, 14
+``….get_step_statistics``, ``StatsBy``       ``compat/frame_step_…``        13
+``….get_utilization_stats``, ``Resource``    ``compat/frame_utilization``
+``….get_device_usage_stats``                 ``compat/frame_usage``         15
+``….get_training_phase_intervals``           ``compat/frame_phases``        16
+``PT_dataloader_analysis``                   ``compat/frame_outliers``,     17
+                                             ``compat/frame_batches``
+``ProfilerTrial``, ``NoMoreProfilerData``    ``compat/file_times``          18
 ``MergedTimeline``, ``MergeUnit``            ``sql/timeline``               1, 2, 3, 4, 5, 10, 11
 ``SMProfilerEvents``,                        ``compat/framework_events``    3, 4, 5, 12
 ``TensorboardProfilerEvents``,
@@ -40,8 +49,21 @@ name                                         in SQL                         what
 11. Every sample in the range is a counter, not only those up to the last low one. Steps that are
     not there are an error.
 12. A file that is compressed, still open or cut off is read as far as it goes.
+13. The step of an event without a number is that of its own process, or else its own node, that
+    holds it, never that of another node. Where no step holds it, it has -1 and counts in no
+    statistics of steps, and is no IndexError. The frames that are given stay as they are.
+14. ``training_loop_duration`` is a number. The loop starts with the lowest step there is, which
+    need not be 0; without steps its figures are None. The statistics are a dict.
+15. A range that no sample lies in has a column of zeros.
+16. Intervals without length (a phase right after another) are left out.
+17. Batches are counted by the starts of the calls. The texts that are printed are other ones.
+    ``plot_the_window`` gives a Plotly figure (``tracelake[plot]``), which a notebook shows.
+18. Nothing waits without end: a job without system metrics has the times of its framework files,
+    and one that has ended without any data is not waited for.
 """
 
+from pipeline.compat.smdebug.analysis import PandasFrameAnalysis, Resource, StatsBy
+from pipeline.compat.smdebug.dataloader import PT_dataloader_analysis
 from pipeline.compat.smdebug.frame import PandasFrame
 from pipeline.compat.smdebug.parsers import (
     HorovodProfilerEvents,
@@ -56,6 +78,7 @@ from pipeline.compat.smdebug.readers import (
     S3SystemMetricsReader,
 )
 from pipeline.compat.smdebug.timeline import MergedTimeline, MergeUnit
+from pipeline.compat.smdebug.trial import NoMoreProfilerData, ProfilerTrial
 from pipeline.compat.smdebug.types import ProfilerSystemEvent, TimeUnits, TraceEvent
 
 __all__ = [
@@ -64,12 +87,18 @@ __all__ = [
     "LocalSystemMetricsReader",
     "MergeUnit",
     "MergedTimeline",
+    "NoMoreProfilerData",
+    "PT_dataloader_analysis",
     "PandasFrame",
+    "PandasFrameAnalysis",
     "ProfilerSystemEvent",
     "ProfilerSystemEvents",
+    "ProfilerTrial",
+    "Resource",
     "S3AlgorithmMetricsReader",
     "S3SystemMetricsReader",
     "SMProfilerEvents",
+    "StatsBy",
     "TensorboardProfilerEvents",
     "TimeUnits",
     "TraceEvent",

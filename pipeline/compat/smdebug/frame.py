@@ -14,16 +14,17 @@ from pipeline.compat.smdebug.readers import (
     S3SystemMetricsReader,
 )
 from pipeline.compat.smdebug.types import TimeUnits, nanoseconds_of
-from pipeline.errors import UsageError
+from pipeline.extras import extra
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["PandasFrame"]
+__all__ = ["TIME", "PandasFrame"]
 
-_TIME = "%Y-%m-%dT%H:%M:%S:%f%z"
+TIME = "%Y-%m-%dT%H:%M:%S:%f"
+"""Format of the times in a frame, which are in UTC."""
 _FRAMEWORK = [
     "start_time", "end_time", "start_time_us", "end_time_us", "tid", "pid", "framework_metric",
     "step", "bytes", "process", "nodeID",
@@ -53,7 +54,7 @@ class PandasFrame:
     def __init__(
         self, path: str, use_in_memory_cache: bool = False, scan_interval: int = 5000000000
     ) -> None:
-        _pandas()
+        extra("pandas", "pandas")
         self.path = path
         self.interval = scan_interval
         self._job = job_of(str(path))
@@ -109,7 +110,7 @@ class PandasFrame:
             selected=selected_framework_metrics,
         )
         if cache_metrics:
-            pandas = _pandas()
+            pandas = extra("pandas", "pandas")
             self.system_metrics.append(system)
             self.framework_metrics.append(framework)
             system = pandas.concat(self.system_metrics, ignore_index=True)
@@ -169,7 +170,7 @@ class PandasFrame:
 
     def convert_datetime_to_timestamp(self, timestamp: str) -> int:
         """Microseconds since the epoch of a time such as ``2020-08-05T22:57:00:574111``."""
-        moment = datetime.strptime(f"{timestamp}+0000", _TIME)
+        moment = datetime.strptime(f"{timestamp}+0000", f"{TIME}%z")
         return (moment - _EPOCH) // timedelta(microseconds=1)
 
     def _framework(
@@ -196,15 +197,6 @@ class PandasFrame:
                 zero = 0 if column == "duration_us" else self.start_time
                 frame[source] = _microseconds(frame[source]) - zero
         return frame.set_axis(columns, axis="columns")
-
-
-def _pandas() -> Any:
-    """The module. Raises ``UsageError`` that names the extra where it is not installed."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise UsageError("pandas is not installed: pip install 'tracelake[pandas]'") from error
-    return pandas
 
 
 def _microseconds(ns: pd.Series) -> pd.Series:

@@ -1,0 +1,45 @@
+"""Has a training job ended? What it leaves in its folder says so, or the signal to stop."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from pipeline.settings import JOB_END
+from pipeline.store.storage import storage_errors
+
+__all__ = ["STOP_FILE_VARIABLE", "STOP_GRACE_SECONDS", "has_ended"]
+
+STOP_FILE_VARIABLE = "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE"
+"""Names the file in the folder of a job whose text is the time of the signal, in seconds since the
+epoch; a name that is a path stands for itself."""
+STOP_GRACE_SECONDS = 60.0
+"""How long after the signal the job counts as ended: what it was writing may still come."""
+
+
+def has_ended(job: str, grace_seconds: float = STOP_GRACE_SECONDS) -> bool:
+    """Whether the job in a folder, or at any URL that fsspec knows, has ended.
+
+    A signal whose text is no time counts at once. Raises ``StorageError`` where no answer comes.
+    """
+    import fsspec
+
+    with storage_errors(f"look for the end of the job {job}"):
+        fs, root = fsspec.core.url_to_fs(job)
+        # Object stores may keep an answer from before.
+        fs.invalidate_cache()
+        root = root.rstrip("/")
+        if any(fs.exists(f"{root}/{folder}/{JOB_END}") for folder in ("system", "framework")):
+            return True
+        name = os.environ.get(STOP_FILE_VARIABLE)
+        if not name:
+            return False
+        signal = name if name.startswith("/") else f"{root}/{name}"
+        try:
+            text = fs.cat_file(signal)
+        except FileNotFoundError:
+            return False
+    try:
+        return time.time() > float(text) + grace_seconds
+    except ValueError:
+        return True
