@@ -1,7 +1,7 @@
 -- How long each batch took: from one call for the next batch to the one after it, in each process.
 -- calls: a frame as PandasFrame.get_all_dataloader_metrics gives it.
--- Columns: previous_batch_start, start_time (times), BatchTime_in_seconds, worker_id, is_outlier (at
--- least twice the median of all batches); the longest first.
+-- Columns: previous_batch_start, start_time (times), BatchTime_in_seconds, worker_id,
+-- start_time_us, is_outlier (at least twice the median of all batches); the longest first.
 SELECT
     *,
     "BatchTime_in_seconds" >= 2 * median("BatchTime_in_seconds") OVER ()
