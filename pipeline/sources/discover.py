@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from pipeline.sources.model import Skipped, Source, Unreadable
 __all__ = ["Discovery", "discover"]
 
 _JOB_FOLDERS = ("framework", "system")
+_METADATA = ".metadata"
+_PROFILES = "/plugins/profile/"
 _MERGED = "merged_trace.json"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -169,13 +171,34 @@ def _find_local(folder: str) -> dict[str, Mapping[str, Any]]:
     return found
 
 
+def _metadata_above(files: Iterable[_File], listed: Sequence[str]) -> list[str]:
+    """What lies beside the profiles that were given without the folder above them: the start of
+    their clock stands in the name of a file there.
+    """
+    found: list[str] = []
+    looked_in = {path.rpartition("/")[0] for path in listed}
+    for file in files:
+        folder, profiles, _ = file.path.partition(_PROFILES)
+        if profiles and folder not in looked_in:
+            looked_in.add(folder)
+            try:
+                names = file.fs.ls(folder, detail=False)
+            except Exception as error:
+                # Some storage reads files and lists none: such a profile has a clock of its own.
+                if not is_of_storage(error) and not isinstance(error, NotImplementedError):
+                    raise
+                continue
+            found += [name for name in names if name.endswith(_METADATA)]
+    return found
+
+
 def _reason_to_skip(file: _File, ended: set[str | None], folders: Mapping[str, int]) -> str | None:
     name = file.name
     if name == MARKER:
         return "a lake: give the traces it was made from"
     if file.info.get("type") in ("link to nothing", "no file"):
         return "not a regular file"
-    if name == JOB_END or name.endswith(".metadata"):
+    if name == JOB_END or name.endswith(_METADATA):
         return "not a trace: it tells about the job"
     if name.startswith(".") and not file.given:
         return "hidden"
@@ -217,7 +240,8 @@ def discover(
     for file in files.values():
         folder = file.path.rpartition("/")[0]
         folders[folder] = folders.get(folder, 0) + 1
-    paths = [file.path for file in files.values() if file.name.endswith(".metadata")]
+    paths = [file.path for file in files.values() if file.name.endswith(_METADATA)]
+    paths += _metadata_above(files.values(), paths)
 
     found: list[Source] = []
     skipped: list[Skipped] = []

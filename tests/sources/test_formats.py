@@ -322,3 +322,17 @@ def test_a_broken_event_is_rejected_and_not_shortened(tmp_path: Path, ts: str) -
     write(tmp_path / "t.json", f'[{{"ph":"X","name":"a","ts":{ts},"pid":1,"args":{{}}}}]')
     pipeline.ingest(tmp_path / "t.json", tmp_path / "lake")
     assert rows(tmp_path, "SELECT event_rows, rejected FROM sources") == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    "given", ["", "plugins/profile/1", "plugins/profile/1/vm.trace.json", "*"]
+)
+def test_the_clock_of_a_tensorflow_profile_stands_beside_it(tmp_path: Path, given: str) -> None:
+    job = tmp_path / "job"
+    trace = {"ph": "X", "name": "op", "pid": 1, "tid": 1, "ts": 5, "dur": 2}
+    write(job / "plugins/profile/1/vm.trace.json", {"traceEvents": [trace]})
+    write(job / "7-algo-1_1596659864545103_1596659864854168.metadata", "")
+    pipeline.ingest(str(job / given), tmp_path / "lake", "job")
+    assert rows(tmp_path, "SELECT node, clock, ts_ns FROM events") == [
+        ("algo-1", "epoch", 1596659864545108000),
+    ]  # fmt: skip
