@@ -266,8 +266,12 @@ class Run:
         """Write one Chrome trace of a range of time or of steps; gives its path.
 
         Chrome's and Perfetto's viewers open it; ``.gz`` or ``.zst`` at the end of its name
-        compresses. Ranges and ``sources`` as in ``events``. ``metrics`` adds samples as counters;
+        compresses. Ranges and ``sources`` as in ``events``; ``metrics`` adds samples as counters;
         ``low_gpu`` adds an instant wherever a GPU was used less, in percent.
+
+        Times are microseconds since the epoch. Where some have nanoseconds, which a viewer would
+        lose, they count from the first one, and the metadata event
+        ``start_time_since_epoch_in_micros`` says which that is.
         """
         low, high = self._bounds(start, end, unit, steps)
         chosen = one_or_more(sources)

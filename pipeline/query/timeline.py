@@ -87,9 +87,12 @@ def _write(store: Store, timeline: Timeline, path: Path) -> None:
         run_sql(cursor, "timeline/rows")
         run_sql(cursor, "timeline/processes", timeline.parameters("metrics", "low_gpu"))
         run_sql(cursor, "timeline/threads", timeline.parameters())
-        _put_lines(cursor.sql(sql_text("timeline/header")), file)
+        given = timeline.parameters("metrics")
+        ((base,),) = run_sql(cursor, "timeline/base", given).fetchall()
+        _put_lines(cursor.sql(sql_text("timeline/header"), params={"base": base}), file)
         for first, last in pairwise([_FIRST, *_cuts(cursor, timeline), _LAST]):
-            bounds = {**timeline.parameters("metrics", "low_gpu"), "first": first, "last": last}
+            chosen = timeline.parameters("metrics", "low_gpu")
+            bounds = {**chosen, "base": base, "first": first, "last": last}
             _put_lines(cursor.sql(sql_text("timeline/slice"), params=bounds), file)
         file.write(b"]\n")
 

@@ -1,7 +1,7 @@
 -- One slice of the events and samples of a merged timeline, by time, each line with its line
--- break, as Chrome's trace format has them. Times are microseconds with all their nanoseconds.
--- $run, $from, $until, $clock, $metrics, $low_gpu: as in processes.sql; $first, $last: the slice,
--- in nanoseconds, half open.
+-- break, as Chrome's trace format has them. Times are microseconds with all their nanoseconds, from
+-- $base on, which is in nanoseconds, as in base.sql. $run, $from, $until, $clock, $metrics,
+-- $low_gpu: as in processes.sql; $first, $last: the slice, in nanoseconds, half open.
 WITH ends AS (
     SELECT *, FALSE AS is_end, ts_ns AS at_ns
     FROM timeline_events($run, $from, $until, $clock)
@@ -30,7 +30,7 @@ traced AS (
                 WHEN 'mark' THEN 'c'
                 ELSE 'P'
             END,
-            '","ts":', microseconds(e.at_ns),
+            '","ts":', microseconds(e.at_ns - $base),
             CASE
                 WHEN e.kind = 'slice' AND e.dur_ns IS NOT NULL
                     THEN ',"dur":' || microseconds(e.dur_ns)
@@ -55,7 +55,7 @@ counters AS (
     SELECT
         ANY_VALUE(m.ts_ns) AS at_ns, TRUE AS is_end, 0 AS length_ns, m.seq,
         json_object(
-            'ph', 'C', 'ts', microseconds(ANY_VALUE(m.ts_ns))::JSON, 'pid', ANY_VALUE(p.pid),
+            'ph', 'C', 'ts', microseconds(ANY_VALUE(m.ts_ns) - $base)::JSON, 'pid', ANY_VALUE(p.pid),
             'tid', 0, 'name', ANY_VALUE(m.counter), 'args', json_group_object(m.series, m.value)
         )::VARCHAR AS text
     FROM timeline_samples($run, $from, $until, $clock) AS m
@@ -68,7 +68,7 @@ low_gpu AS (
     SELECT
         m.ts_ns AS at_ns, TRUE AS is_end, 0 AS length_ns, MIN(m.seq) AS seq,
         json_object(
-            'ph', 'i', 'ts', microseconds(m.ts_ns)::JSON, 'pid', ANY_VALUE(p.pid), 'tid', 0,
+            'ph', 'i', 'ts', microseconds(m.ts_ns - $base)::JSON, 'pid', ANY_VALUE(p.pid), 'tid', 0,
             's', 'g', 'name', 'low GPU utilization', 'cat', 'system_metrics',
             'args', json_group_object(m.device, m.value)
         )::VARCHAR AS text

@@ -1,4 +1,5 @@
--- The files that a merged timeline takes its events from: ingest_id, is_by_name, id_prefix.
+-- The files that a merged timeline takes its events from: ingest_id, is_by_name, ordinal (0 where
+-- there is one file only).
 -- $run: its name; $from, $until: nanoseconds, both included, null for no bound; $clock: epoch or
 -- trace; $uris: endings of their names, null for all.
 CREATE OR REPLACE TEMP TABLE timeline_sources AS
@@ -6,10 +7,7 @@ SELECT
     ingest_id,
     -- Processes of smdebug and horovod are phases and tensors, whatever their number.
     format IN ('smdebug', 'horovod') AS is_by_name,
-    -- Ids of flows and async operations are those of their file.
-    CASE
-        WHEN COUNT(*) OVER () > 1 THEN concat(DENSE_RANK() OVER (ORDER BY uri), '-') ELSE ''
-    END AS id_prefix
+    CASE WHEN COUNT(*) OVER () > 1 THEN DENSE_RANK() OVER (ORDER BY uri) ELSE 0 END AS ordinal
 FROM sources
 WHERE
     run = $run AND clock = $clock AND event_rows > 0
