@@ -11,10 +11,11 @@ END;
 
 -- The events of a merged timeline, as in the view events, with process_key, which tells processes
 -- apart: by node, rank and name, and by number where the file means it; and with their id made
--- unique among the files.
+-- unique among the files, whose ordinal is there too.
 CREATE OR REPLACE TEMP MACRO timeline_events(run_name, from_ns, until_ns, clock_name) AS TABLE
 SELECT
     e.* REPLACE (timeline_id(c.ordinal, e.id) AS id),
+    c.ordinal,
     CASE WHEN NOT c.is_by_name OR e.process_name IS NULL THEN e.pid END AS own_pid,
     concat(e.node, chr(0), e.rank, chr(0), e.process_name, chr(0), own_pid) AS process_key
 FROM events_between(run_name, from_ns, until_ns, clock_name := clock_name) AS e

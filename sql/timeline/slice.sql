@@ -16,6 +16,7 @@ WITH ends AS (
 traced AS (
     SELECT
         e.at_ns, e.is_end, COALESCE(e.dur_ns, 9223372036854775807) AS length_ns, e.seq,
+        e.ordinal, p.pid,
         concat(
             '{"ph":"',
             CASE e.kind
@@ -53,10 +54,12 @@ traced AS (
 
 counters AS (
     SELECT
-        ANY_VALUE(m.ts_ns) AS at_ns, TRUE AS is_end, 0 AS length_ns, m.seq,
+        ANY_VALUE(m.ts_ns) AS at_ns, TRUE AS is_end, 0 AS length_ns, m.seq, 0 AS ordinal,
+        ANY_VALUE(p.pid) AS pid,
         json_object(
-            'ph', 'C', 'ts', microseconds(ANY_VALUE(m.ts_ns) - $base)::JSON, 'pid', ANY_VALUE(p.pid),
-            'tid', 0, 'name', ANY_VALUE(m.counter), 'args', json_group_object(m.series, m.value)
+            'ph', 'C', 'ts', microseconds(ANY_VALUE(m.ts_ns) - $base)::JSON,
+            'pid', ANY_VALUE(p.pid), 'tid', 0, 'name', ANY_VALUE(m.counter),
+            'args', json_group_object(m.series, m.value)
         )::VARCHAR AS text
     FROM timeline_samples($run, $from, $until, $clock) AS m
     INNER JOIN timeline_processes AS p ON p.process_key = m.process_key
@@ -66,7 +69,8 @@ counters AS (
 
 low_gpu AS (
     SELECT
-        m.ts_ns AS at_ns, TRUE AS is_end, 0 AS length_ns, MIN(m.seq) AS seq,
+        m.ts_ns AS at_ns, TRUE AS is_end, 0 AS length_ns, MIN(m.seq) AS seq, 0 AS ordinal,
+        ANY_VALUE(p.pid) AS pid,
         json_object(
             'ph', 'i', 'ts', microseconds(m.ts_ns - $base)::JSON, 'pid', ANY_VALUE(p.pid), 'tid', 0,
             's', 'g', 'name', 'low GPU utilization', 'cat', 'system_metrics',
@@ -82,4 +86,4 @@ low_gpu AS (
 
 SELECT ',' || text || chr(10) AS line
 FROM (FROM traced UNION ALL FROM counters UNION ALL FROM low_gpu)
-ORDER BY at_ns, is_end, length_ns DESC, seq
+ORDER BY at_ns, is_end, length_ns DESC, ordinal, seq, pid
