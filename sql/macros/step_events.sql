@@ -1,7 +1,8 @@
 -- Every event of a run with its step, and how that was decided (step_source):
 --   own     the event itself carries the number;
 --   launch  a GPU event takes the step that holds its launch, found by correlation in its file;
---   inside  the step of its node and rank (and clock) that started last before it holds it whole;
+--   inside  a step of its node and rank (and clock) holds it whole: the one that started last
+--           before it, or else the one that reaches furthest;
 --   null    no step holds it.
 --
 --   steps    |-----3-----|      |-----4-----|
@@ -20,12 +21,20 @@ WITH e AS (
     WHERE run = run_name
 ),
 
+-- Of steps that start at once the shortest, and of all that have started the one that ends last.
 s AS (
     SELECT
-        node, COALESCE(rank, -1) AS rank_key, COALESCE(ingest_id, -1) AS zero, mode, step,
-        start_ns, end_ns
-    FROM steps
-    WHERE run = run_name AND complete
+        *,
+        MAX(longest) OVER (PARTITION BY node, rank_key, zero ORDER BY start_ns) AS furthest
+    FROM (
+        SELECT
+            node, COALESCE(rank, -1) AS rank_key, COALESCE(ingest_id, -1) AS zero, start_ns,
+            MIN({'end_ns': end_ns, 'step': step, 'mode': mode}) AS inner_step,
+            MAX({'end_ns': end_ns, 'step': step, 'mode': mode}) AS longest
+        FROM steps
+        WHERE run = run_name AND complete
+        GROUP BY node, rank_key, zero, start_ns
+    )
 ),
 
 -- What counts for the place of an event among the steps: itself, or its launch.
@@ -48,26 +57,30 @@ placed AS (
     FROM e
     LEFT JOIN launches AS l
         ON l.ingest_id = e.ingest_id AND l.correlation = e.correlation AND NOT e.is_launch
+),
+
+held AS (
+    SELECT
+        p.*,
+        CASE
+            WHEN p.place_end_ns <= s.inner_step.end_ns THEN s.inner_step
+            WHEN p.place_end_ns <= s.furthest.end_ns THEN s.furthest
+        END AS holder
+    FROM placed AS p
+    ASOF LEFT JOIN s
+        ON s.node = p.node AND s.rank_key = p.rank_key AND s.zero = p.zero
+        AND s.start_ns <= p.place_ns
 )
 
 SELECT
-    p.* EXCLUDE (rank_key, zero, is_launch, is_launched, place_ns, place_end_ns) REPLACE (
-        CASE
-            WHEN p.step IS NOT NULL THEN p.step
-            WHEN p.place_end_ns <= s.end_ns THEN s.step
-        END AS step
-    ),
+    * EXCLUDE (rank_key, zero, is_launch, is_launched, place_ns, place_end_ns, holder)
+    REPLACE (COALESCE(step, holder.step) AS step),
+    CASE WHEN COALESCE(step = holder.step, TRUE) THEN holder.mode END AS step_mode,
     CASE
-        WHEN p.place_end_ns <= s.end_ns AND COALESCE(p.step = s.step, TRUE) THEN s.mode
-    END AS step_mode,
-    CASE
-        WHEN p.step IS NOT NULL THEN 'own'
-        WHEN p.place_end_ns <= s.end_ns AND p.is_launched THEN 'launch'
-        WHEN p.place_end_ns <= s.end_ns THEN 'inside'
+        WHEN step IS NOT NULL THEN 'own'
+        WHEN holder IS NOT NULL AND is_launched THEN 'launch'
+        WHEN holder IS NOT NULL THEN 'inside'
     END AS step_source
-FROM placed AS p
-ASOF LEFT JOIN s
-    ON s.node = p.node AND s.rank_key = p.rank_key AND s.zero = p.zero
-    AND s.start_ns <= p.place_ns;
+FROM held;
 
 COMMENT ON MACRO TABLE step_events IS 'Every event of a run with its step and how that was decided: own, launch, inside or null.';

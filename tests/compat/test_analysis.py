@@ -65,6 +65,15 @@ def test_an_event_takes_the_step_of_its_own_process_first() -> None:
     assert analysis.framework_metrics_df["step"].tolist() == [0, 1, 0, 0, 1]
 
 
+def test_an_event_between_the_steps_of_a_longer_one_is_in_that() -> None:
+    frame = framework(
+        step(EVAL, 9, 0, 1000), step(TRAIN, 0, 100, 200), ("inner", 110, 120, -1, "n1", 7),
+        ("outer", 300, 310, -1, "n1", 7), ("elsewhere", 300, 310, -1, "n1", 8),
+    )  # fmt: skip
+    analysis = PandasFrameAnalysis(system(), frame)
+    assert analysis.framework_metrics_df["step"].tolist() == [9, 0, 0, 9, 9]
+
+
 def test_job_statistics() -> None:
     samples = system((100, 1, "cpu"), (1100, 2, "cpu"))
     frame = framework(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import duckdb
@@ -144,32 +143,32 @@ SPANS = st.tuples(st.integers(0, 40), st.integers(0, 9)).map(lambda p: (p[0], p[
 
 @SLOW
 @given(
-    cuts=st.lists(st.integers(0, 40), unique=True, max_size=8),
+    spans=st.lists(st.tuples(SPANS, st.sampled_from([0, 1])), max_size=8),
     events=st.lists(
         st.tuples(SPANS, st.sampled_from(["n0", "n1"]), st.sampled_from([None, 0, 1]))
     ),
 )
-def test_an_event_is_in_the_step_of_its_node_and_rank_that_holds_it(
-    small: SmallLake, cuts: list[int], events: list[Any]
+def test_an_event_is_in_a_step_of_its_node_and_rank_that_holds_it(
+    small: SmallLake, spans: list[Any], events: list[Any]
 ) -> None:
-    cuts.sort()
-    steps = [
-        (number, (a, max(a, b - 2)), "n0", number % 2)
-        for number, (a, b) in enumerate(pairwise(cuts))
-    ]
-    markers = [step(n, a, b, node=node, rank=rank) for n, (a, b), node, rank in steps]
+    """Steps follow each other, overlap, lie in each other, and start at once."""
+    markers = [step(n, a, b, node="n0", rank=rank) for n, ((a, b), rank) in enumerate(spans)]
     plain = [
         {"ts_ns": a, "end_ns": b, "node": node, "rank": rank} for (a, b), node, rank in events
     ]
     small.fill("events", plain + markers)
     want = []
     for (a, b), node, rank in events:
-        holding = [
-            number
-            for number, (start, end), on, of in steps
-            if (on, of) == (node, rank) and start <= a and b <= end
+        started = [
+            (start, end, number)
+            for number, ((start, end), of) in enumerate(spans)
+            if (node, rank) == ("n0", of) and start <= a
         ]
-        want.append(max(holding, default=None))
+        last = max(started, key=lambda s: (s[0], -s[1], -s[2]), default=None)
+        furthest = max(started, key=lambda s: (s[1], s[2]), default=None)
+        holder = next((s for s in (last, furthest) if s is not None and s[1] >= b), None)
+        assert (holder is not None) == any(end >= b for _, end, _ in started)
+        want.append(None if holder is None else holder[2])
     query = "SELECT step FROM step_events('job') WHERE name = 'op' ORDER BY seq"
     assert small.ask(query) == want
 
