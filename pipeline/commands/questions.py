@@ -243,7 +243,8 @@ def merge(
         path = choose_run(store, run).merge_timeline(
             output, start, end, unit, steps, source or None, metrics, low_gpu
         )
-    click.echo(f"{path}: {path.stat().st_size / 1e6:,.1f} MB")
+    size = path.stat().st_size
+    click.echo(f"{path}: {size / 1e6:,.1f} MB" if size >= 1e6 else f"{path}: {size / 1e3:,.1f} kB")
 
 
 COMMANDS = (steps, events, metrics, overlap, merge)

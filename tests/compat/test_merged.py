@@ -117,3 +117,53 @@ def test_system_parser(shared: Path) -> None:
     assert {event.node_id for event in events} == {"algo-1"}
     first = min(event.timestamp for event in events)
     assert len(parser.get_events_within_time_range(first, first, TimeUnits.SECONDS)) >= 1
+
+
+def test_parsed_events_of_dicts_by_process_and_thread() -> None:
+    parser = SMProfilerEvents(type="model")
+    names = [
+        {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "Forward"}},
+        {"ph": "M", "name": "process_name", "pid": 0,
+         "args": {"start_time_since_epoch_in_micros": 1_600_000_000_000_000}},
+    ]  # fmt: skip
+    own = {"ph": "X", "pid": 3, "dur": 5}
+    events = [
+        {**own, "name": "a", "tid": 1, "ts": 10, "args": {"pid": 77}},
+        {**own, "name": "b", "tid": 2, "ts": 20},
+    ]
+    parser.read_events_from_json_data([*names, *events], "7-algo-1")
+    base = 1_600_000_000_000_000
+    assert [(e.event_name, e.start_time, e.node_id) for e in parser.get_all_events()] == [
+        ("a", base + 10, "algo-1"), ("b", base + 20, "algo-1"),
+    ]  # fmt: skip
+    window = (base, base + 100)
+    assert [e.event_name for e in parser.get_events_for_process(77, *window)] == ["a"]
+    assert [e.event_name for e in parser.get_events_for_process(3, *window)] == ["b"]
+    assert [e.event_name for e in parser.get_events_for_thread(2, *window)] == ["b"]
+    assert parser.get_events_for_thread(2, base, base + 19) == []
+    assert (parser.get_process_info(3).name, list(parser.get_processes())) == ("Forward", [3])
+    assert parser.type == "model"
+
+
+def test_marked_phases_of_tensorflow(tmp_path: Path) -> None:
+    own = {"ph": "X", "pid": 1, "tid": 1, "dur": 5}
+    names = ["aws_marker-ForwardPass/conv", "aws_marker-ApplyGradient/sgd", "aws_marker-x/y", "op"]
+    events = [{**own, "name": name, "ts": place} for place, name in enumerate(names)]
+    trace = tmp_path / "vm.trace.json"
+    trace.write_text(json.dumps({"traceEvents": events}))
+    assert TensorboardProfilerEvents().get_training_info(str(trace)) == {
+        "ForwardPass": [["aws_marker-ForwardPass/conv", 0, 5]],
+        "ComputeGradient": [],
+        "ApplyGradient": [["aws_marker-ApplyGradient/sgd", 1, 5]],
+    }
+
+
+def test_samples_of_dicts_by_type() -> None:
+    parser = ProfilerSystemEvents()
+    own = {"Dimension": "d", "NodeId": "n", "Name": "x", "Value": 1.0}
+    parser.read_events_from_json_data([{**own, "Type": "cpu", "Timestamp": 1600000000.0}])
+    parser.read_event_from_dict({**own, "Type": "gpu", "Timestamp": 1600000001.0})
+    window = (1600000000, 1600000001, TimeUnits.SECONDS)
+    assert len(parser.get_events_within_time_range(*window)) == 2
+    (gpu,) = parser.get_events_within_time_range(*window, event_type="gpu")
+    assert (gpu.type, gpu.timestamp) == ("gpu", 1600000001.0)

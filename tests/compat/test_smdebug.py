@@ -73,6 +73,17 @@ def test_reader_by_step_and_suffix(shared: Path, golden: dict[str, Any]) -> None
     assert json.loads(first.to_json())["ts"] == 1594662608090195
 
 
+def test_samples_between_two_steps(synthetic: Path) -> None:
+    reader = LocalSystemMetricsReader(str(synthetic))
+    events = LocalAlgorithmMetricsReader(str(synthetic))
+    start, end = events._get_time_interval_for_step(2, 4)
+    samples = reader.get_events_by_step(2, 4)
+    assert (start, end) == (1596668225500000, 1596668225999999)
+    assert samples == reader.get_events(start, end)
+    assert len(samples) == 38
+    assert reader.get_events_by_step(2, 10_000) == []
+
+
 def test_system_reader(shared: Path, golden: dict[str, Any]) -> None:
     reader = LocalSystemMetricsReader(folder_of(shared, "test_traces"))
     for want in golden["test_traces"]["system_events"]:

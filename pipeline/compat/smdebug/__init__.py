@@ -7,7 +7,7 @@ files on ``refresh_event_file_list()``. pandas comes with ``tracelake[pandas]``.
 ===========================================  =============================  =======================
 name                                         in SQL                         what differs
 ===========================================  =============================  =======================
-``LocalAlgorithmMetricsReader``,             ``compat/framework_events``    1, 2, 3, 4, 5
+``LocalAlgorithmMetricsReader``,             ``compat/framework_events``    1, 2, 3, 4, 5, 18
 ``S3AlgorithmMetricsReader``
 ``….get_events_by_step``                     ``step_interval``              9
 ``LocalSystemMetricsReader``,                ``compat/system_events``
@@ -26,7 +26,7 @@ name                                         in SQL                         what
 ``….get_training_phase_intervals``           ``compat/frame_phases``        16
 ``PT_dataloader_analysis``                   ``compat/frame_outliers``,     17
                                              ``compat/frame_batches``
-``ProfilerTrial``, ``NoMoreProfilerData``    ``compat/file_times``          18
+``ProfilerTrial``, ``NoMoreProfilerData``    ``compat/file_times``          19
 ``MergedTimeline``, ``MergeUnit``            ``sql/timeline``               1, 2, 3, 4, 5, 10, 11
 ``SMProfilerEvents``,                        ``compat/framework_events``    3, 4, 5, 12
 ``TensorboardProfilerEvents``,
@@ -58,7 +58,9 @@ name                                         in SQL                         what
 16. Intervals without length (a phase right after another) are left out.
 17. Batches are counted by the starts of the calls. The texts that are printed are other ones.
     ``plot_the_window`` gives a Plotly figure (``tracelake[plot]``), which a notebook shows.
-18. Nothing waits without end: a job without system metrics has the times of its framework files,
+18. There are no parsers behind a reader, so ``get_all_event_parsers`` and ``parse_event_files``
+    are not there; nor are the ``open`` and ``close`` that ``MergedTimeline`` used within.
+19. Nothing waits without end: a job without system metrics has the times of its framework files,
     and one that has ended without any data is not waited for.
 """
 

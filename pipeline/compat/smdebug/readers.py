@@ -65,6 +65,40 @@ class _Reader:
         times = self._job.file_times(self._is_system)
         return (times[0], times[-1]) if times else (0, 0)
 
+    def get_events(
+        self,
+        start_time: float,
+        end_time: float,
+        unit: TimeUnits = TimeUnits.MICROSECONDS,
+        event_type: str | None = None,
+        file_suffix_filter: Sequence[str] | None = None,
+    ) -> list[Any]:
+        """Events or samples between two times."""
+        raise NotImplementedError
+
+    def get_events_by_step(
+        self,
+        start_step: int,
+        end_step: int,
+        event_type: str | None = None,
+        file_suffix_filter: Sequence[str] | None = None,
+    ) -> list[Any]:
+        """Events or samples between the starts of two steps; none where a step is not there."""
+        start, end = self._get_time_interval_for_step(start_step, end_step)
+        unit = TimeUnits.MICROSECONDS
+        return self.get_events(start, end, unit, event_type, file_suffix_filter)
+
+    def _get_time_interval_for_step(self, start_step: int, end_step: int) -> tuple[int, int]:
+        """Microseconds of the start of a step, and of just before another; (0, 0) for none."""
+        steps = self._job.run.steps()["step"]
+        if start_step not in steps or end_step not in steps:
+            return 0, 0
+        try:
+            ((start, end),) = self._job.run.step_interval(start_step, end_step).rows()
+        except UsageError:
+            return 0, 0
+        return start // 1000, end // 1000
+
 
 class _AlgorithmReader(_Reader):
     _is_system = False
@@ -81,29 +115,6 @@ class _AlgorithmReader(_Reader):
         start, end = nanoseconds_of(start_time, unit), nanoseconds_of(end_time, unit)
         rows = self._job.framework_events(EVENT, start, end, uris=file_suffix_filter)
         return [trace_event(row) for row in rows_of(rows)]
-
-    def get_events_by_step(
-        self,
-        start_step: int,
-        end_step: int,
-        event_type: str | None = None,
-        file_suffix_filter: Sequence[str] | None = None,
-    ) -> list[TraceEvent]:
-        """Events between the starts of two steps; none where a step is not there."""
-        start, end = self._get_time_interval_for_step(start_step, end_step)
-        unit = TimeUnits.MICROSECONDS
-        return self.get_events(start, end, unit, event_type, file_suffix_filter)
-
-    def _get_time_interval_for_step(self, start_step: int, end_step: int) -> tuple[int, int]:
-        """Microseconds of the start of a step, and of just before another; (0, 0) for none."""
-        steps = self._job.run.steps()["step"]
-        if start_step not in steps or end_step not in steps:
-            return 0, 0
-        try:
-            ((start, end),) = self._job.run.step_interval(start_step, end_step).rows()
-        except UsageError:
-            return 0, 0
-        return start // 1000, end // 1000
 
 
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:

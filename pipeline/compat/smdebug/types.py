@@ -9,7 +9,14 @@ from typing import Any
 
 from pipeline.errors import UsageError
 
-__all__ = ["ProfilerSystemEvent", "TimeUnits", "TraceEvent", "nanoseconds_of", "whole"]
+__all__ = [
+    "ProcessInfo",
+    "ProfilerSystemEvent",
+    "TimeUnits",
+    "TraceEvent",
+    "nanoseconds_of",
+    "whole",
+]
 
 
 class TimeUnits(Enum):
@@ -46,6 +53,14 @@ def whole(ns: int) -> int | float:
     return ns / 1000 if ns % 1000 else ns // 1000
 
 
+@dataclass(frozen=True)
+class ProcessInfo:
+    """A process of a trace: its number there, which is that of a phase, and its name."""
+
+    id: int
+    name: str
+
+
 @dataclass
 class TraceEvent:
     """A slice of a framework timeline; times are microseconds since the epoch."""
@@ -62,6 +77,11 @@ class TraceEvent:
     event_phase: str = ""
     pid: int = 0
     tid: int = 0
+
+    @property
+    def process_info(self) -> ProcessInfo:
+        """The process that the event is shown in."""
+        return ProcessInfo(self.phase_pid, self.event_phase)
 
     @property
     def end_time(self) -> float:
