@@ -87,6 +87,15 @@ _ADVICE = {
 }
 
 
+_HINTS = {
+    "PermissionError": "check the credentials, and what they may access",
+    "NoCredentialsError": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or "
+    "give --storage-option anon=true",
+    "ProfileNotFound": "check AWS_PROFILE and the file ~/.aws/config",
+    "EndpointConnectionError": "check the address of the server (AWS_ENDPOINT_URL)",
+}
+"""Of errors that libraries of object stores raise, by the name of their class."""
+
 _CLOUD_LIBRARIES = ("aiobotocore", "aiohttp", "azure", "botocore", "gcsfs", "google", "s3fs")
 
 
@@ -106,6 +115,9 @@ def storage_error(error: Exception, doing: str) -> StorageError:
         return error
     code = getattr(error, "errno", None)
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    hint = next((_HINTS[c.__name__] for c in type(error).__mro__ if c.__name__ in _HINTS), None)
+    if code is None and hint is not None:
+        return StorageError(f"cannot {doing}: {text.rstrip('.')}: {hint}")
     if code is None and ("No space left" in text or "Could not write" in text):
         code = errno.ENOSPC if "No space left" in text else None
     return StorageError(f"cannot {doing}: {_ADVICE.get(code or 0, text)}")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
+from typing import Any
 
+from pipeline.remote import file_system
 from pipeline.settings import JOB_END
 from pipeline.store.storage import storage_errors
 
@@ -17,17 +20,19 @@ STOP_GRACE_SECONDS = 60.0
 """How long after the signal the job counts as ended: what it was writing may still come."""
 
 
-def has_ended(job: str, grace_seconds: float = STOP_GRACE_SECONDS) -> bool:
+def has_ended(
+    job: str,
+    grace_seconds: float = STOP_GRACE_SECONDS,
+    options: Mapping[str, Any] | None = None,
+) -> bool:
     """Whether the job in a folder, or at any URL that fsspec knows, has ended.
+
+    ``options`` are arguments of the file system.
 
     A signal whose text is no time counts at once. Raises ``StorageError`` where no answer comes.
     """
-    import fsspec
-
     with storage_errors(f"look for the end of the job {job}"):
-        fs, root = fsspec.core.url_to_fs(job)
-        # Object stores may keep an answer from before.
-        fs.invalidate_cache()
+        fs, root = file_system(job, options)
         root = root.rstrip("/")
         if any(fs.exists(f"{root}/{folder}/{JOB_END}") for folder in ("system", "framework")):
             return True

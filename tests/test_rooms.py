@@ -19,6 +19,7 @@ ORDER = [
     (
         "pipeline.errors",
         "pipeline.extras",
+        "pipeline.remote",
         "pipeline.settings",
         "pipeline.spill",
         "pipeline.sqlfiles",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,9 +72,20 @@ def key_values(values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def storage_options(values: tuple[str, ...]) -> dict[str, Any]:
-    """``k=v`` arguments for fsspec."""
+    """``k=v`` arguments for fsspec: true, false, a JSON object, or else a text.
+
+    Raises ``UsageError`` for braces that hold no JSON object.
+    """
     switches = {"true": True, "false": False}
-    return {key: switches.get(text.lower(), text) for key, text in key_values(values)}
+    options: dict[str, Any] = {}
+    for key, text in key_values(values):
+        try:
+            options[key] = json.loads(text) if text.startswith("{") else None
+        except ValueError as error:
+            raise UsageError(f"{key}={text!r} is no JSON object: {error}") from error
+        if options[key] is None:
+            options[key] = switches.get(text.lower(), text)
+    return options
 
 
 def open_store(lake: str, storage: tuple[str, ...]) -> Store:

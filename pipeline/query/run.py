@@ -304,6 +304,10 @@ class Run:
     def _interval(self, steps: StepRange) -> tuple[int, int]:
         """First and last nanosecond of a range of steps."""
         bounds = {**self._run, "first": steps.first, "until": steps.until, "clock": self._clock()}
+        if steps.first is not None and steps.until is not None:
+            ((start, end),) = self.store.sql(sql_text("queries/two_steps"), bounds).rows()
+            if start is not None and end is not None and start <= end:
+                return start, end
         found = self.store.sql(sql_text("queries/run_steps"), bounds).rows()
         ((lowest, highest, start, end),) = found
         if lowest is None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import SourceError, UsageError, is_of_storage, storage_error
+from pipeline.remote import file_system, is_local
 from pipeline.settings import JOB_END, MARKER
 from pipeline.sources.detect import HEAD_BYTES, bare_name, detect_format, format_named
 from pipeline.sources.document import Document, zip_members
@@ -58,17 +59,13 @@ class _File:
 
     @property
     def uri(self) -> str:
-        path = self.path if _is_local(self.fs) else str(self.fs.unstrip_protocol(self.path))
+        path = self.path if is_local(self.fs) else str(self.fs.unstrip_protocol(self.path))
         return _readable(path)
 
 
 def _readable(name: str) -> str:
     """A name as valid Unicode: bytes of a file name that are no UTF-8 are written out."""
     return name.encode("utf-8", "backslashreplace").decode()
-
-
-def _is_local(fs: Any) -> bool:
-    return "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
 
 
 def _fingerprint(info: Mapping[str, Any]) -> str:
@@ -98,16 +95,14 @@ def _folder_name(path: str) -> str:
 
 def _expand(source: str, options: Mapping[str, Any]) -> list[_File]:
     """All files behind one argument."""
-    import fsspec
-
     if not source:
         raise UsageError("the name of a source is empty: give a file, a folder or a URL")
     try:
-        fs, path = fsspec.core.url_to_fs(source, **options)
-    except (ImportError, ValueError) as error:
+        fs, path = file_system(source, options)
+    except ValueError as error:
         raise SourceError(f"cannot open {source}: {error}") from error
     path = path.rstrip("/") or path
-    if _is_local(fs):
+    if is_local(fs):
         path = os.path.normpath(path)
     try:
         if fs.isfile(path):
@@ -140,7 +135,7 @@ def _base(path: str) -> str:
 
 def _walk(fs: Any, folder: str) -> list[_File]:
     """All files below a folder; of a lake among them only its marker."""
-    listed = _find_local(folder) if _is_local(fs) else fs.find(folder, detail=True)
+    listed = _find_local(folder) if is_local(fs) else fs.find(folder, detail=True)
     lakes = tuple(path.removesuffix(MARKER) for path in listed if _base(path) == MARKER)
     found = []
     for path, info in sorted(listed.items()):

@@ -43,6 +43,9 @@ class Store:
         )
         if not lake.is_local:
             self.connection.register_filesystem(lake.fs)
+            # Its cache fetches blocks of two megabytes where a query needs a few kilobytes.
+            self.connection.execute("SET enable_external_file_cache = false")
+            self.connection.execute("SET parquet_metadata_cache = true")
         with storage_errors(f"read the lake {lake.root}"):
             self.connection.execute(
                 "CREATE TABLE _ledger AS SELECT *, '' AS ledger_file FROM read_parquet(?)",

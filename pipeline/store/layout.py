@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pipeline.remote import is_local
+
 __all__ = [
     "DATA_TABLES",
     "EMPTY_PARTITION",
@@ -82,8 +84,7 @@ class LakePath:
     @property
     def is_local(self) -> bool:
         """Whether the lake is on a local disk."""
-        protocol = self.fs.protocol
-        return "file" in (protocol if isinstance(protocol, tuple) else (protocol,))
+        return is_local(self.fs)
 
     def path(self, relative: str) -> str:
         """Path of something in the lake, for the file system."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipeline.errors import LakeError, UsageError, is_of_storage, storage_error
+from pipeline.remote import file_system
 from pipeline.settings import MARKER
 from pipeline.store.layout import LakePath
 
@@ -42,13 +43,11 @@ def lake_path(
     lake: str | os.PathLike[str], options: Mapping[str, object] | None = None
 ) -> LakePath:
     """The place that a path or URL names."""
-    import fsspec
-
     if not os.fspath(lake):
         raise UsageError("the name of the lake is empty: give a folder or a URL")
     try:
-        fs, root = fsspec.core.url_to_fs(os.fspath(lake), **(options or {}))
-    except (ImportError, ValueError) as error:
+        fs, root = file_system(os.fspath(lake), options)
+    except ValueError as error:
         raise LakeError(f"cannot open the lake {os.fspath(lake)}: {error}") from error
     return LakePath(fs, root.rstrip("/") or root)
 

@@ -45,14 +45,14 @@ SELECT
     p.pid,
     p.tid,
     CASE WHEN f.format = 'composer' THEN composer_rank(f.rank, p.pid) ELSE f.rank END AS rank,
-    CASE f.format
+    COALESCE(CASE f.format
         WHEN 'kineto' THEN kineto_step(p.name, p.step_num, p.batch)
         WHEN 'composer' THEN composer_step(p.name, p.step_num, COALESCE(p.batch, c.batch))
         WHEN 'smdebug' THEN smdebug_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
         WHEN 'tensorflow' THEN tensorflow_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
         WHEN 'horovod' THEN horovod_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
         ELSE chrome_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
-    END AS step,
+    END, named_step(p.name, pn.name, tn.name)) AS step,
     p.id,
     p.device,
     p.stream,

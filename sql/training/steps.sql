@@ -7,30 +7,26 @@
 CREATE OR REPLACE VIEW steps AS
 WITH markers AS (
     SELECT
-        run, node, rank, clock, ts_ns, end_ns,
+        run, node, rank, clock, ts_ns, end_ns, step,
         CASE WHEN clock = 'trace' THEN ingest_id END AS ingest_id,
         CASE
-            WHEN starts_with(name, 'Step:') AND step IS NOT NULL
-                THEN regexp_replace(name, '^Step:(ModeKeys\.)?', '')
+            WHEN starts_with(name, 'Step:') THEN regexp_replace(name, '^Step:(ModeKeys\.)?', '')
             -- The copy on the GPU spans its kernels, not the step.
             WHEN starts_with(name, 'ProfilerStep#')
                 AND category IS DISTINCT FROM 'gpu_user_annotation'
                 THEN 'ProfilerStep'
-            WHEN name = 'event/batch' AND step IS NOT NULL THEN 'TRAIN'
-            WHEN name = 'event/eval_batch' AND step IS NOT NULL THEN 'EVAL'
-            WHEN starts_with(process_name, '/host:') AND step IS NOT NULL THEN name
+            WHEN name = 'event/batch' THEN 'TRAIN'
+            WHEN name = 'event/eval_batch' THEN 'EVAL'
+            WHEN starts_with(process_name, '/host:') THEN name
             WHEN thread_name = 'Steps' AND starts_with(process_name, '/device:') THEN 'device'
-        END AS mode,
-        COALESCE(
-            step, TRY_CAST(regexp_extract(name, '^(?:ProfilerStep#)?(\d+)$', 1) AS BIGINT)
-        ) AS step
+        END AS mode
     FROM events
     WHERE
-        kind = 'slice'
+        kind = 'slice' AND step IS NOT NULL
         AND (
             starts_with(name, 'Step:') OR starts_with(name, 'ProfilerStep#')
             OR name IN ('event/batch', 'event/eval_batch')
-            OR (starts_with(process_name, '/host:') AND step IS NOT NULL)
+            OR starts_with(process_name, '/host:')
             OR (thread_name = 'Steps' AND starts_with(process_name, '/device:'))
         )
 )
@@ -44,7 +40,7 @@ SELECT
     COUNT(*) AS slices,
     clock, ingest_id
 FROM markers
-WHERE mode IS NOT NULL AND step IS NOT NULL
+WHERE mode IS NOT NULL
 GROUP BY run, node, rank, mode, step, clock, ingest_id;
 
 COMMENT ON VIEW steps IS 'Every training step, one row a run, node, rank, mode and step.';

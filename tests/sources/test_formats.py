@@ -336,3 +336,25 @@ def test_the_clock_of_a_tensorflow_profile_stands_beside_it(tmp_path: Path, give
     assert rows(tmp_path, "SELECT node, clock, ts_ns FROM events") == [
         ("algo-1", "epoch", 1596659864545108000),
     ]  # fmt: skip
+
+
+def test_steps_that_an_event_of_any_format_has_in_its_name(tmp_path: Path) -> None:
+    names = [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "/device:GPU:0"}},
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "Steps"}},
+    ]
+    own = {"ph": "X", "pid": 1, "ts": 5, "dur": 2}
+    events = [
+        {**own, "tid": 1, "name": "ProfilerStep#41"},
+        {**own, "tid": 1, "name": "ProfilerStep#x"},
+        {**own, "tid": 1, "name": "42"},
+        {**own, "tid": 2, "name": "43"},
+        {**own, "tid": 2, "name": "x44"},
+        {**own, "tid": 2, "name": "45", "args": {"step_num": 7}},
+    ]
+    write(tmp_path / "a.json", [*names, *events])
+    pipeline.ingest(tmp_path / "a.json", tmp_path / "lake")
+    assert rows(tmp_path, "SELECT name, step FROM events ORDER BY seq") == [
+        ("ProfilerStep#41", 41), ("ProfilerStep#x", None), ("42", None), ("43", 43),
+        ("x44", None), ("45", 7),
+    ]  # fmt: skip

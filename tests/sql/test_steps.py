@@ -29,9 +29,12 @@ def test_what_marks_a_step(small: SmallLake) -> None:
         [
             step(7, 0, 10),
             step(8, 20, 30, "EVAL"),
-            {"name": "ProfilerStep#9", "category": "user_annotation", "ts_ns": 40, "end_ns": 50},
             {
-                "name": "ProfilerStep#9", "category": "gpu_user_annotation",
+                "name": "ProfilerStep#9", "category": "user_annotation", "step": 9,
+                "ts_ns": 40, "end_ns": 50,
+            },
+            {
+                "name": "ProfilerStep#9", "category": "gpu_user_annotation", "step": 9,
                 "ts_ns": 45, "end_ns": 95,
             },
             {"name": "event/batch", "step": 3, "ts_ns": 60, "end_ns": 70, "rank": 1},
@@ -39,7 +42,7 @@ def test_what_marks_a_step(small: SmallLake) -> None:
             {"name": "event/eval_batch", "step": 4, "ts_ns": 80, "end_ns": 90, "rank": 1},
             {"name": "train", "process_name": "/host:CPU", "step": 5, "ts_ns": 100, "end_ns": 110},
             {
-                "name": "6", "process_name": "/device:GPU:0", "thread_name": "Steps",
+                "name": "6", "process_name": "/device:GPU:0", "thread_name": "Steps", "step": 6,
                 "ts_ns": 120, "end_ns": 130,
             },
             {"name": "ProfilerStep#x", "ts_ns": 140, "end_ns": 150},

@@ -1,0 +1,8 @@
+-- The interval from one step to just before another where both are there: start_ns, end_ns, null
+-- for one that is not. As in step_interval, but reads only what has the two numbers.
+-- $run: its name; $first, $until: the steps; $clock: epoch or trace.
+SELECT
+    MIN(start_ns) FILTER (step = $first) AS start_ns,
+    MIN(start_ns) FILTER (step = $until) - 1 AS end_ns
+FROM steps
+WHERE run = $run AND clock = $clock AND step IN ($first, $until)
