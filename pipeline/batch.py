@@ -1,4 +1,6 @@
-"""Reads, writes and commits one batch of files: the unit that becomes visible at once.
+"""Reads and writes batches of files, and commits them.
+
+What is committed at once becomes visible at once.
 
 An error of one file is part of its ledger row and never stops the others.
 """
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline import settings
 from pipeline.errors import StorageError, storage_error
 from pipeline.sources import Skipped, Source, Unreadable
+from pipeline.sources.spool import Spool
 from pipeline.spill import spill_folder
 from pipeline.store.layout import LakePath, partition_key
 from pipeline.store.ledger import (
@@ -27,14 +30,24 @@ from pipeline.store.storage import storage_errors
 if TYPE_CHECKING:
     from pipeline.sources.document import Document
 
-__all__ = ["BatchResult", "commit_unreadable", "ingest_batch"]
+__all__ = ["BatchResult", "WrittenBatch", "commit_batches", "commit_unreadable", "write_batch"]
 
 _NO_NODE = "node0"
 
 
 @dataclass(frozen=True)
+class WrittenBatch:
+    """A batch whose rows are in the lake and which nobody sees yet: its part of the ledger."""
+
+    batch_id: str
+    rows: tuple[LedgerRow, ...]
+    written_bytes: int
+    last: str
+
+
+@dataclass(frozen=True)
 class BatchResult:
-    """What one batch brought: counts, and the files that could not be read."""
+    """What batches brought: counts, and the files that could not be read."""
 
     files: int
     bytes: int
@@ -89,8 +102,8 @@ class _Reading:
     error: str | None = None
 
 
-def ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> BatchResult:
-    """Read, write and commit one batch. ``latest`` is the highest version in the ledger.
+def write_batch(place: LakePath, batch: Sequence[Source], latest: int) -> WrittenBatch:
+    """Read and write one batch. ``latest`` is the highest version in the ledger.
 
     Raises ``StorageError`` where the lake cannot be written; then nothing of it is visible.
     """
@@ -105,7 +118,8 @@ def ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> Batch
         spill_folder() as spill,
         Workspace(settings.ingest_memory(), settings.threads(), spill) as workspace,
     ):
-        readings = [_read(workspace, source, no) for no, source in enumerate(batch)]
+        with Spool(batch, spill) as spool:
+            readings = [_read(workspace, spool, source, no) for no, source in enumerate(batch)]
         slots = [
             FileSlot(
                 no,
@@ -154,7 +168,16 @@ def ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> Batch
                     **counts,
                 )
             )
-    commit(place, batch_id, rows)
+    return WrittenBatch(batch_id, tuple(rows), written, batch[-1].uri)
+
+
+def commit_batches(place: LakePath, batches: Sequence[WrittenBatch]) -> BatchResult:
+    """Make batches visible, all of them at once.
+
+    Raises ``StorageError`` where the lake cannot be written; then nothing of them is visible.
+    """
+    rows = [row for batch in batches for row in batch.rows]
+    commit(place, batches[0].batch_id, rows)
     good = [row for row in rows if row.error is None]
     formats: dict[str, int] = {}
     for row in good:
@@ -165,21 +188,21 @@ def ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> Batch
         events=sum(row.event_rows for row in good),
         metrics=sum(row.metric_rows for row in good),
         rejected=sum(row.rejected for row in good),
-        written_bytes=written,
+        written_bytes=sum(batch.written_bytes for batch in batches),
         files_by_format=formats,
         failed=tuple(Skipped(row.uri or "", row.error) for row in rows if row.error is not None),
-        last=batch[-1].uri,
+        last=batches[-1].last,
     )
 
 
-def _read(workspace: Any, source: Source, file_no: int) -> _Reading:
+def _read(workspace: Any, spool: Spool, source: Source, file_no: int) -> _Reading:
     """Read one document into the workspace; an error is part of the answer."""
     from pipeline.sources.detect import format_named
     from pipeline.split import DocumentSplitter
 
     node = _NO_NODE if source.node is None else source.node
     try:
-        with _opened(source) as document:
+        with _opened(spool, source) as document:
             splitter = DocumentSplitter(_reader(document.read))
             workspace.read(splitter, file_no, source.format == "system")
             damage = document.damage
@@ -194,6 +217,8 @@ def _read(workspace: Any, source: Source, file_no: int) -> _Reading:
         workspace.forget(file_no)
         reason = f"cannot read {source.uri}: please report this: {error!r}"
         return _Reading(source, node, source.rank, source.base_ns, error=reason)
+    finally:
+        spool.done(source)
     told = format_named(source.format).from_metadata(splitter.metadata)
     metadata = json.dumps(splitter.metadata) if splitter.metadata else None
     return _Reading(
@@ -233,12 +258,14 @@ class _Unreadable(Exception):
         self.cause = cause
 
 
-def _opened(source: Source) -> Document:
-    """The document of a source; whatever opening it raises is the source's fault."""
-    from pipeline.sources.document import Document
-
+def _opened(spool: Spool, source: Source) -> Document:
+    """The document of a source; whatever opening it raises is the source's fault, unless the disk
+    here is full.
+    """
     try:
-        return Document(source.fs, source.path, source.member)
+        return spool.open(source)
+    except StorageError:
+        raise
     except Exception as error:
         raise _Unreadable(error) from error
 

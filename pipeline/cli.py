@@ -59,6 +59,11 @@ def cli() -> None:
 @click.option(
     "--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes that read."
 )
+@click.option(
+    "--late-hours",
+    type=click.FloatRange(0),
+    help="In buckets, do not list hours again that are so much older than the newest.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option("--dry-run", is_flag=True, help="List what would be read; write nothing.")
 def ingest(
@@ -68,6 +73,7 @@ def ingest(
     run: str | None,
     form: str | None,
     workers: int,
+    late_hours: float | None,
     as_json: bool,
     dry_run: bool,
 ) -> None:
@@ -86,6 +92,7 @@ def ingest(
             format=form,
             workers=workers,
             storage_options=options,
+            late_hours=late_hours,
             progress=progress,
         )
     click.echo(report.as_json() if as_json else _summary(report))

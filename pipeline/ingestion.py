@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
 from typing import Any
 
-from pipeline.batch import BatchResult, commit_unreadable, ingest_batch
+from pipeline.batch import BatchResult, commit_batches, commit_unreadable, write_batch
 from pipeline.errors import SourceError
 from pipeline.sources import Discovery, Skipped, Source, discover
 from pipeline.sqlfiles import run_sql
@@ -23,7 +23,7 @@ from pipeline.store.layout import LakePath
 from pipeline.store.marker import LEDGER_VIEWS, open_lake
 from pipeline.store.storage import is_there, lake_path
 
-__all__ = ["IngestReport", "ingest", "plan", "plan_batches"]
+__all__ = ["IngestReport", "Prepared", "ingest", "plan", "plan_batches", "prepare"]
 
 _BATCH_BYTES = 64 << 20
 _BATCH_FILES = 1000
@@ -49,6 +49,23 @@ class IngestReport:
     runs: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[Skipped, ...] = ()
+
+    def plus(self, result: BatchResult) -> IngestReport:
+        """The report with what batches brought."""
+        formats = dict(self.files_by_format)
+        for name, count in result.files_by_format.items():
+            formats[name] = formats.get(name, 0) + count
+        return replace(
+            self,
+            files=self.files + result.files,
+            files_by_format=dict(sorted(formats.items())),
+            events=self.events + result.events,
+            metrics=self.metrics + result.metrics,
+            rejected=self.rejected + result.rejected,
+            bytes=self.bytes + result.bytes,
+            written_bytes=self.written_bytes + result.written_bytes,
+            failed=self.failed + result.failed,
+        )
 
     def as_json(self) -> str:
         """The report as one JSON object."""
@@ -79,18 +96,69 @@ def ingest(
     format: str | None = None,
     workers: int = 1,
     storage_options: Mapping[str, Any] | None = None,
+    late_hours: float | None = None,
     progress: Progress | None = None,
 ) -> IngestReport:
     """Read trace files into a lake; only what is new or has changed since.
 
     ``sources`` are files, folders, globs or URLs that fsspec opens; ``run`` and ``format``
-    override what their names say; ``workers`` is how many processes read. A file that cannot be
+    override what their names say; ``workers`` is how many processes read. ``late_hours`` saves
+    listing hours of a bucket again that are that much older than the newest. A file that cannot be
     read never stops the others: it is in ``failed`` and in the ledger.
 
     Raises ``SourceError`` where there is nothing to read, ``LakeError`` and ``StorageError`` where
     the lake cannot be used or written.
     """
     started = time.perf_counter()
+    prepared = prepare(
+        sources,
+        lake,
+        run,
+        format=format,
+        storage_options=storage_options,
+        late_hours=late_hours,
+    )
+    report = prepared.report
+    known = len(report.failed)
+    for result in _read_batches(prepared, workers):
+        report = report.plus(result)
+        if progress is not None:
+            done = report.files + len(report.failed) - known
+            progress(done, len(prepared.sources), result.last)
+    return replace(report, seconds=round(time.perf_counter() - started, 3))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A lake that is there, and what is to be read into it: ``batches`` groups ``sources``.
+
+    ``latest`` is the highest version in the ledger; ``report`` knows what was left out.
+    """
+
+    place: LakePath
+    sources: tuple[Source, ...]
+    latest: int
+    report: IngestReport
+
+    @property
+    def batches(self) -> list[list[Source]]:
+        """About 64 MB as stored each, at most 1,000 files, a run after the other."""
+        return list(plan_batches(self.sources))
+
+
+def prepare(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    lake: str | os.PathLike[str],
+    run: str | None = None,
+    *,
+    format: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    late_hours: float | None = None,
+) -> Prepared:
+    """Find what is new for a lake; the lake is made where there is something for it.
+
+    Arguments and errors as of ``ingest``. Files that cannot be opened are in the ledger then.
+    """
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     place = lake_path(lake, storage_options)
     names = [os.fspath(source) for source in given]
@@ -103,7 +171,7 @@ def ingest(
     if not is_new:
         open_lake(place)
         live, latest = _live_files(place)
-    found = _discover(names, run, format, storage_options, live)
+    found = _discover(names, run, format, storage_options, live, late_hours)
     if not (found.sources or found.unchanged or found.failed):
         left = (*found.refused, *found.skipped)
         reasons = "; ".join(f"{skip.uri}: {skip.reason}" for skip in left[:3])
@@ -121,12 +189,7 @@ def ingest(
         failed=(*failed, *named),
         runs=tuple(sorted({source.run for source in found.sources})),
     )
-    for result in _read_batches(place, found.sources, latest, workers):
-        report = _add(report, result)
-        if progress is not None:
-            done = report.files + len(report.failed) - len(failed) - len(named)
-            progress(done, len(found.sources), result.last)
-    return replace(report, seconds=round(time.perf_counter() - started, 3))
+    return Prepared(place, found.sources, latest, report)
 
 
 def _discover(
@@ -135,6 +198,7 @@ def _discover(
     format: str | None,
     options: Mapping[str, Any] | None,
     live: Mapping[str, _Live],
+    late_hours: float | None = None,
 ) -> Discovery:
     def known(uri: str, fingerprint: str, run_name: str) -> bool:
         now = live.get(uri)
@@ -146,6 +210,8 @@ def _discover(
         format=format,
         storage_options=options,
         known=known,
+        known_uris=live.keys(),
+        late_hours=late_hours,
     )
 
 
@@ -182,17 +248,16 @@ def plan_batches(sources: Sequence[Source]) -> Iterator[list[Source]]:
         yield batch
 
 
-def _read_batches(
-    place: LakePath, sources: Sequence[Source], latest: int, workers: int
-) -> Iterator[BatchResult]:
-    batches = list(plan_batches(sources))
+def _read_batches(prepared: Prepared, workers: int) -> Iterator[BatchResult]:
+    batches = prepared.batches
+    place, latest = prepared.place, prepared.latest
     if workers <= 1 or len(batches) <= 1:
         for batch in batches:
-            yield ingest_batch(place, batch, latest)
+            yield _ingest_batch(place, batch, latest)
         return
     with ProcessPoolExecutor(min(workers, len(batches)), mp_context=get_context("spawn")) as pool:
         futures: list[Future[BatchResult]] = [
-            pool.submit(ingest_batch, place, batch, latest) for batch in batches
+            pool.submit(_ingest_batch, place, batch, latest) for batch in batches
         ]
         try:
             for future in as_completed(futures):
@@ -202,18 +267,5 @@ def _read_batches(
                 future.cancel()
 
 
-def _add(report: IngestReport, result: BatchResult) -> IngestReport:
-    formats = dict(report.files_by_format)
-    for name, count in result.files_by_format.items():
-        formats[name] = formats.get(name, 0) + count
-    return replace(
-        report,
-        files=report.files + result.files,
-        files_by_format=dict(sorted(formats.items())),
-        events=report.events + result.events,
-        metrics=report.metrics + result.metrics,
-        rejected=report.rejected + result.rejected,
-        bytes=report.bytes + result.bytes,
-        written_bytes=report.written_bytes + result.written_bytes,
-        failed=report.failed + result.failed,
-    )
+def _ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> BatchResult:
+    return commit_batches(place, [write_batch(place, batch, latest)])

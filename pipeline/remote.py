@@ -27,7 +27,7 @@ _EXTRAS = {
 }
 _LOCAL = ("file", "local")
 _S3 = ("s3", "s3a")
-_TRIES = 8
+_TRIES = 4
 
 
 def file_system(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pipeline
+from tests.s3.server import S3, s3_server
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -46,3 +47,10 @@ def traces_lake(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def traces(traces_lake: Path) -> Iterator[pipeline.Store]:
     with pipeline.Store.open(traces_lake) as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    """A real S3 server with one bucket, for all tests."""
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server

@@ -7,10 +7,9 @@ those only the ones the ledger does not know yet (``known``).
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 from pipeline.errors import SourceError, UsageError, is_of_storage, storage_error
@@ -18,6 +17,7 @@ from pipeline.remote import file_system, is_local
 from pipeline.settings import JOB_END, MARKER
 from pipeline.sources.detect import HEAD_BYTES, bare_name, detect_format, format_named
 from pipeline.sources.document import Document, zip_members
+from pipeline.sources.listing import find_local, find_remote, settled_hours
 from pipeline.sources.model import Skipped, Source, Unreadable
 
 __all__ = ["Discovery", "discover"]
@@ -27,6 +27,10 @@ _METADATA = ".metadata"
 _PROFILES = "/plugins/profile/"
 _MERGED = "merged_trace.json"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+Settled = Callable[[Any], frozenset[str]]
+"""Folders of a file system that need not be listed again."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def _folder_name(path: str) -> str:
     return parts[-1] if parts else "traces"
 
 
-def _expand(source: str, options: Mapping[str, Any]) -> list[_File]:
+def _expand(source: str, options: Mapping[str, Any], settled: Settled) -> list[_File]:
     """All files behind one argument."""
     if not source:
         raise UsageError("the name of a source is empty: give a file, a folder or a URL")
@@ -108,14 +112,14 @@ def _expand(source: str, options: Mapping[str, Any]) -> list[_File]:
         if fs.isfile(path):
             return [_File(fs, path, fs.info(path), None, bare_name(_base(path)), True)]
         if fs.isdir(path):
-            return _walk(fs, path)
+            return _walk(fs, path, settled)
         if any(sign in path for sign in "*?["):
             magic = min(path.index(sign) for sign in "*?[" if sign in path)
             folder = path[:magic].rpartition("/")[0]
             files = []
             for match, info in sorted(fs.glob(path, detail=True).items()):
                 if info["type"] == "directory":
-                    files += _walk(fs, match)
+                    files += _walk(fs, match, settled)
                 else:
                     run = _folder_name(folder)
                     job = _job_of(folder, match)
@@ -129,13 +133,19 @@ def _expand(source: str, options: Mapping[str, Any]) -> list[_File]:
     raise SourceError(f"nothing at {source}: check the path")
 
 
+def _is_of(fs: Any, uri: str) -> bool:
+    """Whether a URI is of the kind that a file system opens."""
+    protocols = fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,)
+    return uri.partition("://")[0] in protocols
+
+
 def _base(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
-def _walk(fs: Any, folder: str) -> list[_File]:
+def _walk(fs: Any, folder: str, settled: Settled) -> list[_File]:
     """All files below a folder; of a lake among them only its marker."""
-    listed = _find_local(folder) if is_local(fs) else fs.find(folder, detail=True)
+    listed = find_local(folder) if is_local(fs) else find_remote(fs, folder, settled(fs))
     lakes = tuple(path.removesuffix(MARKER) for path in listed if _base(path) == MARKER)
     found = []
     for path, info in sorted(listed.items()):
@@ -143,26 +153,6 @@ def _walk(fs: Any, folder: str) -> list[_File]:
             continue
         job = _job_of(folder, path)
         found.append(_File(fs, path, info, job, _folder_name(job or folder), False))
-    return found
-
-
-def _find_local(folder: str) -> dict[str, Mapping[str, Any]]:
-    """Files below a local folder, through links to folders, each folder once."""
-    found: dict[str, Mapping[str, Any]] = {}
-    seen = {os.path.realpath(folder)}
-    for place, folders, names in os.walk(folder, followlinks=True):
-        real = {name: os.path.realpath(f"{place}/{name}") for name in folders}
-        folders[:] = [name for name in sorted(folders) if real[name] not in seen]
-        seen.update(real.values())
-        for name in names:
-            path = f"{place}/{name}"
-            try:
-                status = Path(path).stat()
-            except OSError:
-                found[path] = {"type": "link to nothing", "size": 0}
-                continue
-            kind = "file" if stat.S_ISREG(status.st_mode) else "no file"
-            found[path] = {"type": kind, "size": status.st_size, "mtime": status.st_mtime}
     return found
 
 
@@ -218,17 +208,29 @@ def discover(
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     known: Callable[[str, str, str], bool] = lambda uri, fingerprint, run: False,
+    known_uris: Collection[str] = (),
+    late_hours: float | None = None,
 ) -> Discovery:
     """List ``sources``: files, folders, globs or any URL that fsspec opens.
 
     ``run`` and ``format`` override what the names say. ``known(uri, fingerprint, run)`` tells
-    whether the lake holds a file as it is now. Raises ``SourceError`` where there is nothing,
+    whether the lake holds a file as it is now. With ``late_hours``, folders of hours in a bucket
+    which are that much older than the newest are not listed again where the lake holds files of
+    them, which are among ``known_uris``. Raises ``SourceError`` where there is nothing,
     ``StorageError`` where the storage does not answer.
     """
+
+    @cache
+    def settled(fs: Any) -> frozenset[str]:
+        if late_hours is None:
+            return frozenset()
+        paths = [fs._strip_protocol(uri) for uri in known_uris if _is_of(fs, uri)]
+        return settled_hours(paths, late_hours)
+
     chosen = format_named(format) if format else None
     files: dict[str, _File] = {}
     for source in sources:
-        for file in _expand(source, storage_options or {}):
+        for file in _expand(source, storage_options or {}, settled):
             files.setdefault(file.uri, file)
     ended = {file.job for file in files.values() if file.name == JOB_END}
     folders: dict[str, int] = {}

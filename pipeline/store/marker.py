@@ -11,6 +11,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,12 +141,25 @@ def create_views(
     connection: duckdb.DuckDBPyConnection, lake: LakePath, folders: tuple[str, ...] = ALL_VIEWS
 ) -> None:
     """Make the views and macros of these folders of ``sql/``; ``_ledger`` must be there."""
-    for table, name in (("events", "_event"), ("metrics", "_metric")):
-        files = f"{quote_literal(lake.glob(table))}, hive_partitioning=1, hive_types_autocast=0"
-        connection.execute(f"CREATE VIEW {name}_files AS SELECT * FROM read_parquet({files})")
-        connection.execute(
-            f"CREATE VIEW {name}_locations AS SELECT run, node, hour, filename, ingest_id"
-            f" FROM read_parquet({files}, filename=true)"
-        )
+    _create_file_views(
+        connection, lambda table: lake.url(f"{table}/{EMPTY_PARTITION}/_empty.parquet")
+    )
     for name in sql_files(*folders):
         run_sql(connection, name)
+    # Only now over all files: each view above would have listed them and opened one.
+    _create_file_views(connection, lake.glob)
+
+
+def _create_file_views(
+    connection: duckdb.DuckDBPyConnection, files_of: Callable[[str], str]
+) -> None:
+    """The views over the files of each data table, which ``files_of`` names."""
+    for table, name in (("events", "_event"), ("metrics", "_metric")):
+        files = f"{quote_literal(files_of(table))}, hive_partitioning=1, hive_types_autocast=0"
+        connection.execute(
+            f"CREATE OR REPLACE VIEW {name}_files AS SELECT * FROM read_parquet({files})"
+        )
+        connection.execute(
+            f"CREATE OR REPLACE VIEW {name}_locations AS SELECT run, node, hour, filename,"
+            f" ingest_id FROM read_parquet({files}, filename=true)"
+        )
