@@ -17,13 +17,21 @@ from typing import Any
 
 from pipeline.batch import BatchResult, commit_batches, commit_unreadable, write_batch
 from pipeline.errors import SourceError
-from pipeline.sources import Discovery, Skipped, Source, discover
+from pipeline.sources import EVERYTHING, Discovery, Listing, Skipped, Source, discover
 from pipeline.sqlfiles import run_sql
 from pipeline.store.layout import LakePath
 from pipeline.store.marker import LEDGER_VIEWS, open_lake
 from pipeline.store.storage import is_there, lake_path
 
-__all__ = ["IngestReport", "Prepared", "ingest", "plan", "plan_batches", "prepare"]
+__all__ = [
+    "IngestReport",
+    "Prepared",
+    "ingest",
+    "plan",
+    "plan_batches",
+    "prepare",
+    "read_prepared",
+]
 
 _BATCH_BYTES = 64 << 20
 _BATCH_FILES = 1000
@@ -116,15 +124,9 @@ def ingest(
         run,
         format=format,
         storage_options=storage_options,
-        late_hours=late_hours,
+        listing=Listing(late_hours),
     )
-    report = prepared.report
-    known = len(report.failed)
-    for result in _read_batches(prepared, workers):
-        report = report.plus(result)
-        if progress is not None:
-            done = report.files + len(report.failed) - known
-            progress(done, len(prepared.sources), result.last)
+    report = read_prepared(prepared, workers, progress)
     return replace(report, seconds=round(time.perf_counter() - started, 3))
 
 
@@ -153,7 +155,7 @@ def prepare(
     *,
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    late_hours: float | None = None,
+    listing: Listing = EVERYTHING,
 ) -> Prepared:
     """Find what is new for a lake; the lake is made where there is something for it.
 
@@ -171,7 +173,7 @@ def prepare(
     if not is_new:
         open_lake(place)
         live, latest = _live_files(place)
-    found = _discover(names, run, format, storage_options, live, late_hours)
+    found = _discover(names, run, format, storage_options, live, listing)
     if not (found.sources or found.unchanged or found.failed):
         left = (*found.refused, *found.skipped)
         reasons = "; ".join(f"{skip.uri}: {skip.reason}" for skip in left[:3])
@@ -192,13 +194,27 @@ def prepare(
     return Prepared(place, found.sources, latest, report)
 
 
+def read_prepared(
+    prepared: Prepared, workers: int = 1, progress: Progress | None = None
+) -> IngestReport:
+    """Read what was found; each batch is committed when it is read. Errors as of ``ingest``."""
+    report = prepared.report
+    known = len(report.failed)
+    for result in _read_batches(prepared, workers):
+        report = report.plus(result)
+        if progress is not None:
+            done = report.files + len(report.failed) - known
+            progress(done, len(prepared.sources), result.last)
+    return report
+
+
 def _discover(
     sources: Iterable[str],
     run: str | None,
     format: str | None,
     options: Mapping[str, Any] | None,
     live: Mapping[str, _Live],
-    late_hours: float | None = None,
+    listing: Listing = EVERYTHING,
 ) -> Discovery:
     def known(uri: str, fingerprint: str, run_name: str) -> bool:
         now = live.get(uri)
@@ -211,7 +227,7 @@ def _discover(
         storage_options=options,
         known=known,
         known_uris=live.keys(),
-        late_hours=late_hours,
+        listing=listing,
     )
 
 

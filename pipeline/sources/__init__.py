@@ -5,6 +5,6 @@ and ``formats`` decide by name and first bytes; ``document`` reads through any c
 """
 
 from pipeline.sources.discover import Discovery, discover
-from pipeline.sources.model import Skipped, Source, Unreadable
+from pipeline.sources.model import EVERYTHING, Listing, Skipped, Source, Unreadable
 
-__all__ = ["Discovery", "Skipped", "Source", "Unreadable", "discover"]
+__all__ = ["EVERYTHING", "Discovery", "Listing", "Skipped", "Source", "Unreadable", "discover"]

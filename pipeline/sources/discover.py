@@ -7,8 +7,10 @@ those only the ones the ledger does not know yet (``known``).
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -18,7 +20,7 @@ from pipeline.settings import JOB_END, MARKER
 from pipeline.sources.detect import HEAD_BYTES, bare_name, detect_format, format_named
 from pipeline.sources.document import Document, zip_members
 from pipeline.sources.listing import find_local, find_remote, settled_hours
-from pipeline.sources.model import Skipped, Source, Unreadable
+from pipeline.sources.model import EVERYTHING, Listing, Skipped, Source, Unreadable
 
 __all__ = ["Discovery", "discover"]
 
@@ -196,6 +198,15 @@ def _reason_to_skip(file: _File, ended: set[str | None], folders: Mapping[str, i
     return None
 
 
+def _unsettled(file: _File, listing: Listing, now: float) -> str | None:
+    """Why a file is left for later, if it is: its writer may not be done with it."""
+    changed = file.info.get("mtime") or file.info.get("LastModified") or 0.0
+    age = now - (changed.timestamp() if isinstance(changed, datetime) else float(changed))
+    if 0 <= age < listing.settle_seconds:
+        return f"still being written: changed {age:.1f} s ago"
+    return None
+
+
 def _why_no_trace(head: bytes) -> str:
     if head.startswith(_UTF16):
         return "not a trace: UTF-16 text, convert it to UTF-8"
@@ -209,30 +220,30 @@ def discover(
     storage_options: Mapping[str, Any] | None = None,
     known: Callable[[str, str, str], bool] = lambda uri, fingerprint, run: False,
     known_uris: Collection[str] = (),
-    late_hours: float | None = None,
+    listing: Listing = EVERYTHING,
 ) -> Discovery:
-    """List ``sources``: files, folders, globs or any URL that fsspec opens.
+    """List ``sources``: files, folders, globs or any URL that fsspec opens, as ``listing`` says.
 
     ``run`` and ``format`` override what the names say. ``known(uri, fingerprint, run)`` tells
-    whether the lake holds a file as it is now. With ``late_hours``, folders of hours in a bucket
-    which are that much older than the newest are not listed again where the lake holds files of
-    them, which are among ``known_uris``. Raises ``SourceError`` where there is nothing,
-    ``StorageError`` where the storage does not answer.
+    whether the lake holds a file as it is now, ``known_uris`` are the names of all files that it
+    holds. Raises ``SourceError`` where there is nothing, ``StorageError`` where the storage does
+    not answer.
     """
 
     @cache
     def settled(fs: Any) -> frozenset[str]:
-        if late_hours is None:
+        if listing.late_hours is None:
             return frozenset()
         paths = [fs._strip_protocol(uri) for uri in known_uris if _is_of(fs, uri)]
-        return settled_hours(paths, late_hours)
+        return settled_hours(paths, listing.late_hours)
 
     chosen = format_named(format) if format else None
     files: dict[str, _File] = {}
     for source in sources:
         for file in _expand(source, storage_options or {}, settled):
             files.setdefault(file.uri, file)
-    ended = {file.job for file in files.values() if file.name == JOB_END}
+    ended = {file.job for file in files.values() if file.name == JOB_END or listing.job_ended}
+    now = time.time()
     folders: dict[str, int] = {}
     for file in files.values():
         folder = file.path.rpartition("/")[0]
@@ -246,7 +257,7 @@ def discover(
     failed: list[Unreadable] = []
     unchanged = 0
     for uri, file in files.items():
-        reason = _reason_to_skip(file, ended, folders)
+        reason = _reason_to_skip(file, ended, folders) or _unsettled(file, listing, now)
         if reason is not None:
             (refused if file.given else skipped).append(Skipped(uri, reason))
             continue

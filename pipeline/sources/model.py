@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Skipped", "Source", "Unreadable"]
+__all__ = ["EVERYTHING", "Listing", "Skipped", "Source", "Unreadable"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,25 @@ class Source:
     fingerprint: str
     base_ns: int | None = None
     member: str | None = None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What of the files below a folder is looked at.
+
+    With ``late_hours``, folders of hours in a bucket that are so much older than the newest are
+    not listed again where the lake holds files of them. A file that changed less than
+    ``settle_seconds`` ago is left for later. ``job_ended`` takes files that are still open
+    (``.tmp``) whether or not the job left a mark that it has ended.
+    """
+
+    late_hours: float | None = None
+    settle_seconds: float = 0.0
+    job_ended: bool = False
+
+
+EVERYTHING = Listing()
+"""All files, but for those that are still open."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -119,11 +119,16 @@ class Proxy:
     counts: Counter[str]
 
 
+def _a_third_goes_wrong(number: int, method: str) -> str:
+    """Every ninth request is dropped, every ninth gets an error 500, every ninth is late."""
+    return {2: "dropped", 5: "failed", 8: "late"}.get(number % 9, "passed")
+
+
 @contextmanager
-def unreliable(s3: S3) -> Iterator[Proxy]:
-    """A proxy before the server: every ninth request is dropped, every ninth gets an error 500,
-    every ninth is late.
-    """
+def unreliable(
+    s3: S3, fate_of: Callable[[int, str], str] = _a_third_goes_wrong
+) -> Iterator[Proxy]:
+    """A proxy before the server; what becomes of a request is decided by its number and method."""
     to = urlsplit(s3.endpoint)
     counts: Counter[str] = Counter()
     number = itertools.count()
@@ -136,14 +141,14 @@ def unreliable(s3: S3) -> Iterator[Proxy]:
             body = self.rfile.read(size) if size else b""
             if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
                 body = self._chunks()
-            fate = {2: "dropped", 5: "failed", 8: "late"}.get(next(number) % 9, "passed")
+            fate = fate_of(next(number), self.command)
             counts[fate] += 1
             if fate == "dropped":
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
-            if fate == "failed":
-                self.send_response(500)
+            if fate in ("failed", "refused"):
+                self.send_response(500 if fate == "failed" else 403)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return

@@ -1,0 +1,1 @@
+"""Prefect flows around ``pipeline``: every task calls one function of it."""

@@ -1,0 +1,16 @@
+-- The runs that a rule no longer keeps: run. $keep_days: those whose last row was committed within
+-- so many days are kept; $keep_runs: and so many of the newest; null for a rule that is not given.
+-- A run is kept where any given rule keeps it.
+SELECT run
+FROM (
+    SELECT
+        run, MAX(committed_at) AS latest,
+        ROW_NUMBER() OVER (ORDER BY MAX(committed_at) DESC, run) AS place
+    FROM _live_sources
+    GROUP BY run
+)
+WHERE
+    COALESCE(latest < now() - to_seconds($keep_days::DOUBLE * 86400), TRUE)
+    AND COALESCE(place > $keep_runs, TRUE)
+    AND ($keep_days IS NOT NULL OR $keep_runs IS NOT NULL)
+ORDER BY run

@@ -1,0 +1,150 @@
+"""A job that is followed while three nodes write it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pipeline
+from pipeline.errors import NoMoreProfilerData
+from pipeline.follow import JobFollower
+from tests.compat.jobs import BASE, event, write_framework, write_system
+from tests.flows.helpers import artifacts, rows_of
+
+# A job: every node closes its files by renaming them, node n2 lags 90 s behind, the last file of
+# n1 stays open, and the end is marked last.
+WRITER = """
+import json, sys, time
+from pathlib import Path
+job, base = Path(sys.argv[1]), int(sys.argv[2])
+folder = job / "framework" / "pevents" / "2020080522"
+folder.mkdir(parents=True)
+for no in range(6):
+    for node, late in (("n0", 0), ("n1", 0), ("n2", 90_000_000)):
+        first = no * 10_000_000 - late
+        events = [
+            {"ph": "M", "name": "process_name", "pid": 0,
+             "args": {"start_time_since_epoch_in_micros": base}},
+            *({"ph": "X", "name": f"op{n}", "pid": 1, "tid": 1, "ts": first + n, "dur": 3}
+              for n in range(20)),
+        ]
+        path = folder / f"{base + first}_7-{node}_pythontimeline.json"
+        temporary = path.with_name(path.name + ".tmp")
+        with temporary.open("w") as file:
+            file.write("[" + ",\\n".join(map(json.dumps, events[:5])))
+            file.flush()
+            time.sleep(0.02)
+            file.write(",\\n" + ",\\n".join(map(json.dumps, events[5:])))
+            if (no, node) != (5, "n1"):
+                file.write("]")
+        if (no, node) != (5, "n1"):
+            temporary.rename(path)
+    time.sleep(0.3)
+(job / "framework" / "training_job_end.ts").touch()
+"""
+
+
+def start_writer(job: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(job), str(BASE)])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_api")
+def test_a_job_is_followed_to_its_end(tmp_path: Path) -> None:
+    from flows.watch import follow_job
+
+    job, lake = tmp_path / "job", tmp_path / "lake"
+    with start_writer(job) as writer:
+        follow_job(str(job), str(lake), poll_seconds=0.1, settle_seconds=0.1)
+        assert writer.wait(30) == 0
+    pipeline.ingest(job, tmp_path / "plain")
+    followed = rows_of(lake)
+    assert followed.equals(rows_of(tmp_path / "plain"))
+    assert followed.height == 18 * 20
+    # It was read while it was written, and the file that was never closed came last.
+    with pipeline.Store.open(lake) as store:
+        looks = store.sql("SELECT count(DISTINCT committed_at) FROM sources").rows()
+        (last,) = store.sql("SELECT uri FROM sources ORDER BY committed_at DESC, uri DESC LIMIT 1")
+    assert looks[0][0] >= 3
+    assert last.to_list()[0].endswith("_7-n1_pythontimeline.json.tmp")
+    assert artifacts("ingest-summary")[0].startswith("# job")
+
+
+def follower(job: Path, lake: Path, settle_seconds: float = 0) -> JobFollower:
+    return JobFollower(str(job), lake, poll_seconds=0, settle_seconds=settle_seconds)
+
+
+def end(job: Path) -> None:
+    (job / "framework").mkdir(parents=True, exist_ok=True)
+    (job / "framework" / "training_job_end.ts").touch()
+
+
+def test_looks_ingest_what_is_new(tmp_path: Path) -> None:
+    job, lake = tmp_path / "job", tmp_path / "lake"
+    job.mkdir()
+    following = follower(job, lake)
+    assert (following.look(), following.ended, following.latest()) == (None, False, None)
+    write_framework(job, [event("a", 0, 5)], end=BASE + 10)
+    report = following.look()
+    assert report is not None
+    assert (report.files, following.ended) == (1, False)
+    assert following.latest() == (BASE + 5) * 1000
+    # Both kinds are there up to the earlier of the two.
+    write_system(job, BASE // 1_000_000 - 60)
+    following.look()
+    assert following.latest() == (BASE // 1_000_000 - 60) * 10**9 + 500_000_000
+    end(job)
+    report = following.look()
+    assert report is not None
+    assert (report.files, report.unchanged, following.ended) == (0, 2, True)
+
+
+def test_files_that_are_open_wait_for_the_end(tmp_path: Path) -> None:
+    job, lake = tmp_path / "job", tmp_path / "lake"
+    write_framework(job, [event("a", 0, 5)], end=BASE + 10)
+    (closed,) = job.rglob("*.json")
+    closed.with_name("2_7-algo-1_pythontimeline.json.tmp").write_text(
+        json.dumps([event("open", 1, 1)])[:-1]
+    )
+    following = follower(job, lake)
+    following.look()
+    assert rows_of(lake)["name"].to_list() == ["a"]
+    end(job)
+    following.follow()
+    assert sorted(rows_of(lake)["name"]) == ["a", "open"]
+
+
+def test_a_file_that_just_changed_waits(tmp_path: Path) -> None:
+    job, lake = tmp_path / "job", tmp_path / "lake"
+    write_framework(job, [event("a", 0, 5)])
+    assert follower(job, lake, settle_seconds=3600).look() is None
+    report = follower(job, lake).look()
+    assert report is not None
+    assert report.files == 1
+
+
+def test_a_signal_to_stop_takes_what_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, lake = tmp_path / "job", tmp_path / "lake"
+    write_framework(job, [event("a", 0, 5)])
+    (closed,) = job.rglob("*.json")
+    closed.rename(closed.with_name(closed.name + ".tmp"))
+    monkeypatch.setenv("SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE", "stop")
+    (job / "stop").write_text("1")
+    follower(job, lake).follow()
+    assert rows_of(lake)["name"].to_list() == ["a"]
+
+
+def test_waiting_for_a_time(tmp_path: Path) -> None:
+    job, lake = tmp_path / "job", tmp_path / "lake"
+    write_framework(job, [event("a", 0, 5)])
+    following = follower(job, lake)
+    assert following.wait_until((BASE + 3) * 1000) == (BASE + 5) * 1000
+    end(job)
+    with pytest.raises(NoMoreProfilerData):
+        following.wait_until((BASE + 6) * 1000)
