@@ -53,9 +53,9 @@ class JobFollower:
         """
         # Asked first: what was written before the end is seen by the listing that follows.
         ended = has_ended(self.source, self.grace_seconds, self.storage_options)
-        listing = (
-            Listing(job_ended=True) if ended else Listing(self.late_hours, self.settle_seconds)
-        )
+        listing = Listing(self.late_hours, self.settle_seconds, retry_failed=False)
+        if ended:
+            listing = Listing(job_ended=True)
         try:
             prepared = prepare(
                 self.source,

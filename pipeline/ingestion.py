@@ -90,10 +90,8 @@ def plan(
 ) -> Discovery:
     """What ``ingest`` would read, and what it would skip and why. Writes nothing."""
     place = lake_path(lake, storage_options)
-    live: dict[str, _Live] = {}
-    if is_there(place):
-        live, _ = _live_files(place)
-    return _discover(sources, run, format, storage_options, live)
+    held = _held_files(place) if is_there(place) else _Held()
+    return _discover(sources, run, format, storage_options, held)
 
 
 def ingest(
@@ -168,12 +166,11 @@ def prepare(
         raise SourceError("nothing to ingest: name a file, a folder or a URL")
     # A lake is made only once there is something to put into it.
     is_new = not is_there(place)
-    live: dict[str, _Live] = {}
-    latest = 0
+    held = _Held()
     if not is_new:
         open_lake(place)
-        live, latest = _live_files(place)
-    found = _discover(names, run, format, storage_options, live, listing)
+        held = _held_files(place)
+    found = _discover(names, run, format, storage_options, held, listing)
     if not (found.sources or found.unchanged or found.failed):
         left = (*found.refused, *found.skipped)
         reasons = "; ".join(f"{skip.uri}: {skip.reason}" for skip in left[:3])
@@ -181,7 +178,7 @@ def prepare(
     if is_new:
         open_lake(place, create=True)
     if found.failed:
-        commit_unreadable(place, found.failed, latest)
+        commit_unreadable(place, found.failed, held.latest)
     failed = tuple(Skipped(bad.source.uri, bad.reason) for bad in found.failed)
     named = tuple(Skipped(skip.uri, f"{skip.uri}: {skip.reason}") for skip in found.refused)
     report = IngestReport(
@@ -191,7 +188,7 @@ def prepare(
         failed=(*failed, *named),
         runs=tuple(sorted({source.run for source in found.sources})),
     )
-    return Prepared(place, found.sources, latest, report)
+    return Prepared(place, found.sources, held.latest, report)
 
 
 def read_prepared(
@@ -213,11 +210,13 @@ def _discover(
     run: str | None,
     format: str | None,
     options: Mapping[str, Any] | None,
-    live: Mapping[str, _Live],
+    held: _Held,
     listing: Listing = EVERYTHING,
 ) -> Discovery:
     def known(uri: str, fingerprint: str, run_name: str) -> bool:
-        now = live.get(uri)
+        if not listing.retry_failed and held.failed.get(uri) == fingerprint:
+            return True
+        now = held.live.get(uri)
         return now is not None and now == _Live(fingerprint, run_name, format or now.format)
 
     return discover(
@@ -226,7 +225,8 @@ def _discover(
         format=format,
         storage_options=options,
         known=known,
-        known_uris=live.keys(),
+        known_uris=[uri for uri, now in held.live.items() if run in (None, now.run)],
+        failed_uris=held.failed.keys(),
         listing=listing,
     )
 
@@ -240,14 +240,26 @@ class _Live:
     format: str
 
 
-def _live_files(place: LakePath) -> tuple[dict[str, _Live], int]:
-    """What is in the lake of each file, and the latest version of the ledger."""
+@dataclass(frozen=True)
+class _Held:
+    """What the lake holds: each file, the fingerprints of those that could not be read, and the
+    latest version.
+    """
+
+    live: dict[str, _Live] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    latest: int = 0
+
+
+def _held_files(place: LakePath) -> _Held:
     from pipeline.store.lake import Store
 
     with Store(place, LEDGER_VIEWS) as store:
         rows = run_sql(store.connection, "queries/live_files").fetchall()
-        (latest,) = run_sql(store.connection, "queries/latest_version").fetchall()
-    return {uri: _Live(*rest) for uri, *rest in rows}, latest[0]
+        failed = run_sql(store.connection, "queries/failed_files").fetchall()
+        ((latest,),) = run_sql(store.connection, "queries/latest_version").fetchall()
+    live = {uri: _Live(*rest) for uri, *rest in rows}
+    return _Held(live, dict(failed), latest)
 
 
 def plan_batches(sources: Sequence[Source]) -> Iterator[list[Source]]:

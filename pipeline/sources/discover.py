@@ -220,22 +220,26 @@ def discover(
     storage_options: Mapping[str, Any] | None = None,
     known: Callable[[str, str, str], bool] = lambda uri, fingerprint, run: False,
     known_uris: Collection[str] = (),
+    failed_uris: Collection[str] = (),
     listing: Listing = EVERYTHING,
 ) -> Discovery:
     """List ``sources``: files, folders, globs or any URL that fsspec opens, as ``listing`` says.
 
     ``run`` and ``format`` override what the names say. ``known(uri, fingerprint, run)`` tells
-    whether the lake holds a file as it is now, ``known_uris`` are the names of all files that it
-    holds. Raises ``SourceError`` where there is nothing, ``StorageError`` where the storage does
-    not answer.
+    whether the lake holds a file as it is now; ``known_uris`` are the names of all files that it
+    holds, ``failed_uris`` of those that it could not read. Raises ``SourceError`` where there is
+    nothing, ``StorageError`` where the storage does not answer.
     """
 
     @cache
     def settled(fs: Any) -> frozenset[str]:
         if listing.late_hours is None:
             return frozenset()
-        paths = [fs._strip_protocol(uri) for uri in known_uris if _is_of(fs, uri)]
-        return settled_hours(paths, listing.late_hours)
+        held, failed_paths = (
+            [fs._strip_protocol(uri) for uri in uris if _is_of(fs, uri)]
+            for uris in (known_uris, failed_uris)
+        )
+        return settled_hours(held, failed_paths, listing.late_hours)
 
     chosen = format_named(format) if format else None
     files: dict[str, _File] = {}

@@ -20,12 +20,16 @@ _IN_HOUR = re.compile(r"(?P<folder>(?P<above>.*/)(?P<hour>\d{10}))/[^/]+")
 _HOUR = "%Y%m%d%H"
 
 
-def settled_hours(paths: Iterable[str], late_hours: float) -> frozenset[str]:
+def settled_hours(
+    paths: Iterable[str], failed: Iterable[str], late_hours: float
+) -> frozenset[str]:
     """The folders of hours among known ``paths`` in which nothing new is expected.
 
     These are more than ``late_hours`` older than the newest hour beside them: by the clock of the
-    data, since what is read may have been written long ago.
+    data, since what is read may have been written long ago. One with a file that ``failed`` is
+    not settled.
     """
+    open_folders = {path.rpartition("/")[0] for path in failed}
     hours: dict[str, dict[str, datetime]] = {}
     for path in paths:
         match = _IN_HOUR.fullmatch(path)
@@ -40,7 +44,7 @@ def settled_hours(paths: Iterable[str], late_hours: float) -> frozenset[str]:
         folder
         for beside in hours.values()
         for folder, hour in beside.items()
-        if max(beside.values()) - hour > late
+        if max(beside.values()) - hour > late and folder not in open_folders
     )
 
 

@@ -37,12 +37,14 @@ class Listing:
     With ``late_hours``, folders of hours in a bucket that are so much older than the newest are
     not listed again where the lake holds files of them. A file that changed less than
     ``settle_seconds`` ago is left for later. ``job_ended`` takes files that are still open
-    (``.tmp``) whether or not the job left a mark that it has ended.
+    (``.tmp``) whether or not the job left a mark that it has ended. ``retry_failed`` reads files
+    again that could not be read before and have not changed since.
     """
 
     late_hours: float | None = None
     settle_seconds: float = 0.0
     job_ended: bool = False
+    retry_failed: bool = True
 
 
 EVERYTHING = Listing()

@@ -71,7 +71,7 @@ def listing(s3: S3, objects: int) -> None:
         paths.append(f"{folder}{hour:02d}/{no}_a_pythontimeline.json")
     for first in range(0, objects, 1000):
         fs.pipe(dict.fromkeys(paths[first : first + 1000], b"[]"))
-    settled = settled_hours(paths, 1)
+    settled = settled_hours(paths, [], 1)
     first = timed(lambda: find_remote(fs, f"{BUCKET}/many"))
     again = timed(lambda: find_remote(fs, f"{BUCKET}/many", settled))
     print(

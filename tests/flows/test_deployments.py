@@ -84,8 +84,8 @@ def test_the_deployments_of_prefect_yaml(tmp_path: Path, flow_environment: dict[
         found = {d.name: d for d in client.read_deployments() if d.work_pool_name == "tracelake"}
         crons = {name: [s.schedule.cron for s in d.schedules] for name, d in found.items()}
         assert crons == {
-            "hourly": ["5 * * * *"], "follower": ["*/10 * * * *"], "nightly": ["30 3 * * *"],
-            "morning": ["0 6 * * *"],
+            "hourly": ["5 * * * *"], "daily": ["50 2 * * *"], "follower": ["*/10 * * * *"],
+            "nightly": ["30 3 * * *"], "morning": ["0 6 * * *"],
         }  # fmt: skip
         options = found["follower"].concurrency_options
         assert options is not None

@@ -127,6 +127,24 @@ def test_a_file_that_just_changed_waits(tmp_path: Path) -> None:
     assert report.files == 1
 
 
+def test_a_file_that_cannot_be_read_is_told_once_and_tried_again_at_the_end(
+    tmp_path: Path,
+) -> None:
+    job, lake = tmp_path / "job", tmp_path / "lake"
+    write_framework(job, [event("a", 0, 5)])
+    bad = job / "framework" / "pevents" / "2020080522" / "2_7-algo-1_pythontimeline.json"
+    bad.write_bytes(b"PK\x03\x04 no archive")
+    following = follower(job, lake)
+    reports = [following.look() for _ in range(3)]
+    assert [len(report.failed) for report in reports if report is not None] == [1, 0, 0]
+    with pipeline.Store.open(lake) as store:
+        assert store.sql("SELECT count(*) FROM _ledger WHERE error IS NOT NULL").rows() == [(1,)]
+    end(job)
+    seen: list[int] = []
+    following.follow(lambda report: seen.append(len(report.failed)))
+    assert seen == [1]
+
+
 def test_a_signal_to_stop_takes_what_is_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,7 +151,9 @@ def test_settled_hours_are_not_listed_again(s3: S3, tmp_path: Path) -> None:
     paths = [f"{place}/framework/pevents/{hour}/{n}_a.json" for hour in hours for n in range(10)]
     s3.files.pipe(dict.fromkeys([*paths, f"{place}/framework/end"], b"[]"))
     known = [path for path in paths if "/2020080512/" not in path]
-    settled = settled_hours(known, 1)
+    failed = [f"{place}/framework/pevents/2020080515/3_a.json"]
+    assert len(settled_hours(known, failed, 1)) == 44
+    settled = settled_hours(known, [], 1)
     assert f"{place}/framework/pevents/2020080512" not in settled
     assert len(settled) == 45
     # A hour that the lake has nothing of, the last two, and what lies beside the hours.
