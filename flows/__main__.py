@@ -14,6 +14,7 @@ import click
 
 from pipeline.commands.options import storage_options
 from pipeline.errors import TracelakeError, UsageError
+from pipeline.extras import extra
 
 __all__ = ["main"]
 
@@ -52,6 +53,7 @@ def serve(
     """Ingest on a schedule until the process is ended."""
     options = storage_options(storage)
     schedule = interval(every)
+    extra("prefect", "prefect")
     from prefect.types.entrypoint import EntrypointType
 
     from flows.ingest import ingest_traces

@@ -25,7 +25,6 @@ _EXTRAS = {
     "http": ("http", "aiohttp"),
     "https": ("http", "aiohttp"),
 }
-_LOCAL = ("file", "local")
 _S3 = ("s3", "s3a")
 _TRIES = 4
 
@@ -41,8 +40,9 @@ def file_system(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any
 
     protocol = fsspec.utils.get_protocol(url)
     given = dict(options or {})
-    # In a chain of file systems each has its own options, by its name.
-    if "::" not in url and protocol not in _LOCAL:
+    # In a chain of file systems each has its own options, by its name; others, as sftp, take
+    # whatever they get for their own.
+    if "::" not in url and protocol in _EXTRAS:
         given = {"use_listings_cache": False, **given}
         if protocol in _S3:
             given = _s3(given)

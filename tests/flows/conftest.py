@@ -20,6 +20,9 @@ os.environ.update(
     PREFECT_HOME=_HOME.name,
     PREFECT_SERVER_ANALYTICS_ENABLED="false",
     PREFECT_LOGGING_TO_CONSOLE_ENABLED="false",
+    PREFECT_LOGGING_TO_API_ENABLED="false",
+    # What asks for no server must not start one.
+    PREFECT_SERVER_ALLOW_EPHEMERAL_MODE="false",
     # The least time between two looks for runs that are due.
     PREFECT_RUNNER_POLL_FREQUENCY="1",
     DO_NOT_TRACK="1",

@@ -69,6 +69,19 @@ def test_an_interval_that_is_none(every: str, flow_environment: dict[str, str]) 
     assert done.stderr == f"tracelake: --every {every!r}: give a time such as 90s, 10m or 1h\n"
 
 
+def test_without_prefect_the_error_names_the_extra(environment: dict[str, str]) -> None:
+    code = (
+        "import sys, runpy; sys.modules['prefect'] = None; "
+        "sys.argv = ['flows', 'serve', '--source', 'x', '--lake', 'y']; "
+        "runpy.run_module('flows', run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == "tracelake: prefect is not installed: pip install 'tracelake[prefect]'\n"
+
+
 def test_the_deployments_of_prefect_yaml(tmp_path: Path, flow_environment: dict[str, str]) -> None:
     from prefect.client.orchestration import get_client
 
