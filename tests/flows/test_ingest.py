@@ -109,6 +109,39 @@ def test_a_store_that_refuses_is_asked_again(s3: S3, job: Path, tmp_path: Path) 
     assert rows_of(lake, s3.options).equals(rows_of(tmp_path / "plain"))
 
 
+@pytest.mark.usefixtures("small_batches")
+def test_from_a_bucket_to_a_bucket_where_a_third_goes_wrong(
+    s3: S3, job: Path, tmp_path: Path
+) -> None:
+    from flows.ingest import ingest_traces
+
+    place = f"{BUCKET}/{tmp_path.name}"
+    s3.files.put(f"{job}/", f"{place}/job/", recursive=True)
+    lake = f"s3://{place}/lake"
+    with unreliable(s3) as proxy:
+        report = ingest_traces(f"s3://{place}/job", lake, storage_options=proxy.s3.options)
+    assert (report.files, report.failed) == (9, ())
+    assert min(proxy.counts[fate] for fate in ("dropped", "failed", "late")) >= 3
+    pipeline.ingest(job, tmp_path / "plain")
+    assert rows_of(lake, s3.options).equals(rows_of(tmp_path / "plain"))
+
+
+def test_a_dask_cluster_reads_from_a_bucket(s3: S3, job: Path, tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    from flows.ingest import ingest_traces
+
+    place = f"{BUCKET}/{tmp_path.name}"
+    s3.files.put(f"{job}/", f"{place}/job/", recursive=True)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        report = ingest_traces(
+            f"s3://{place}/job", f"s3://{place}/lake", runner="dask",
+            scheduler=cluster.scheduler_address, storage_options=s3.options,
+        )  # fmt: skip
+    assert (report.files, report.events) == (9, 320)
+    assert rows_of(f"s3://{place}/lake", s3.options).height == 320
+
+
 def test_a_scheduler_is_for_dask() -> None:
     from flows.runners import task_runner
 

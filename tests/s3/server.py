@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 KEY, SECRET = "tracelake-key", "tracelake-secret"
 BUCKET = "traces"
+OPEN = "open-traces"
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,10 @@ def s3_server(folder: Path) -> Iterator[S3]:
         "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
         "actions": ["Admin", "Read", "List", "Tagging", "Write"],
     }
+    # Whoever has no key may read what lies in the open bucket.
+    stranger = {"name": "anonymous", "actions": [f"Read:{OPEN}", f"List:{OPEN}"]}
     keys = folder / "keys.json"
-    keys.write_text(json.dumps({"identities": [identity]}))
+    keys.write_text(json.dumps({"identities": [identity, stranger]}))
     (folder / "data").mkdir()
     master, volume, filer, s3 = _free_ports(4)
     command = [
@@ -102,7 +105,8 @@ def _wait_until_it_serves(server: subprocess.Popen[bytes], s3: S3) -> None:
     for _ in range(120):
         assert server.poll() is None, "the S3 server has ended"
         try:
-            s3.files.mkdir(BUCKET)
+            s3.files.makedirs(BUCKET, exist_ok=True)
+            s3.files.makedirs(OPEN, exist_ok=True)
             s3.files.pipe(f"{BUCKET}/ready", b"yes")
             return
         except Exception as error:

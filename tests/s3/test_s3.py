@@ -19,10 +19,10 @@ from pipeline.compat.smdebug import (
     S3AlgorithmMetricsReader,
     S3SystemMetricsReader,
 )
-from pipeline.errors import SourceError
+from pipeline.errors import SourceError, StorageError
 from pipeline.sources.listing import find_remote, settled_hours
 from tests.compat.jobs import BASE, event, write_framework, write_system
-from tests.s3.server import BUCKET, S3, unreliable
+from tests.s3.server import BUCKET, KEY, OPEN, S3, SECRET, unreliable
 
 ROWS = "SELECT node, seq, kind, ts_ns, dur_ns, name, process_name, args FROM events ORDER BY ALL"
 
@@ -83,6 +83,30 @@ def test_the_command_line_reaches_a_bucket(s3: S3, job: str) -> None:
         "--storage-option", 'client_kwargs={"use_ssl": false}',
     ]  # fmt: skip
     assert run_tracelake(s3, *query, *given, AWS_ENDPOINT_URL="").stdout == "n\n150\n"
+
+
+def test_a_profile_lets_one_in(s3: S3, job: str, tmp_path: Path) -> None:
+    (tmp_path / "credentials").write_text(
+        f"[team]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
+    )
+    lake = job.replace("/job", "/lake")
+    nobody = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    where = {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials")}
+    ingest = ["ingest", job, "--lake", lake, "--run", "job"]
+    assert run_tracelake(s3, *ingest, **nobody, **where).returncode == 6
+    assert run_tracelake(s3, *ingest, **nobody, **where, AWS_PROFILE="team").returncode == 0
+    given = ["--storage-option", "profile=team"]
+    assert run_tracelake(s3, "runs", "--lake", lake, *given, **nobody, **where).returncode == 0
+
+
+def test_an_open_bucket_needs_no_key(s3: S3, job: str, tmp_path: Path) -> None:
+    s3.files.put(f"{tmp_path / 'job'}/", f"{OPEN}/{tmp_path.name}/job/", recursive=True)
+    anyone = {"anon": True, "endpoint": s3.endpoint}
+    lake = tmp_path / "lake"
+    source = f"s3://{OPEN}/{tmp_path.name}/job"
+    assert pipeline.ingest(source, lake, "job", storage_options=anyone).events == 150
+    with pytest.raises(StorageError, match="check the credentials"):
+        pipeline.ingest(job, lake, "other", storage_options=anyone)
 
 
 @pytest.mark.parametrize(
