@@ -125,6 +125,9 @@ def show_rejects(written: list[WrittenBatch]) -> None:
     for form in sorted({row.format or "" for row in rows}):
         of_format = [row for row in rows if row.format == form]
         reasons = Counter(reject["reason"] for row in of_format for reject in row.rejects)
+        rejected = sum(row.rejected for row in of_format)
+        if rejected > reasons.total():
+            reasons["more than the ledger keeps of a file"] = rejected - reasons.total()
         table.append(
             {
                 "format": form,
@@ -132,7 +135,7 @@ def show_rejects(written: list[WrittenBatch]) -> None:
                 "unreadable": sum(row.error is not None for row in of_format),
                 "events": sum(row.event_rows for row in of_format),
                 "metrics": sum(row.metric_rows for row in of_format),
-                "rejected": sum(row.rejected for row in of_format),
+                "rejected": rejected,
                 "reasons": "; ".join(f"{why} ({n})" for why, n in reasons.most_common()),
             }
         )

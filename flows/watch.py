@@ -27,6 +27,9 @@ def follow_job(
     grace_seconds: Annotated[
         float, Field(ge=0, description="From the signal to stop to the end of the job")
     ] = 60,
+    patience_seconds: Annotated[
+        float, Field(ge=0, description="How long a storage that fails is waited for")
+    ] = 300,
     late_hours: Annotated[
         float | None, Field(ge=0, description="Hours of a bucket that are listed again; all: null")
     ] = 1,
@@ -55,6 +58,7 @@ def follow_job(
         poll_seconds=poll_seconds,
         settle_seconds=settle_seconds,
         grace_seconds=grace_seconds,
+        patience_seconds=patience_seconds,
         late_hours=late_hours,
         storage_options=storage_options,
         ingest=ingest,

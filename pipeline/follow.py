@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.errors import NoMoreProfilerData, SourceError
+from pipeline.errors import NoMoreProfilerData, SourceError, StorageError
 from pipeline.ingestion import IngestReport, Prepared, prepare, read_prepared
 from pipeline.job_end import STOP_GRACE_SECONDS, has_ended
 from pipeline.sources import Listing
@@ -31,7 +31,8 @@ class JobFollower:
     ``poll_seconds`` lie between two looks. A file that changed less than ``settle_seconds`` ago
     waits for the next look. The job has ended when it leaves ``training_job_end.ts``, or
     ``grace_seconds`` after the signal to stop. ``late_hours`` as of ``ingest``; the last look
-    lists everything. ``ingest`` does the reading, by default here and now.
+    lists everything. Once a look has succeeded, a storage that fails is waited for, for
+    ``patience_seconds``. ``ingest`` does the reading, by default here and now.
     """
 
     source: str
@@ -40,10 +41,12 @@ class JobFollower:
     poll_seconds: float = 10.0
     settle_seconds: float = 2.0
     grace_seconds: float = STOP_GRACE_SECONDS
+    patience_seconds: float = 300.0
     late_hours: float | None = 1.0
     storage_options: Mapping[str, Any] | None = None
     ingest: Callable[[Prepared], IngestReport] = field(default=lambda p: read_prepared(p))
     ended: bool = field(default=False, init=False)
+    _reached: float | None = field(default=None, init=False)
 
     def look(self) -> IngestReport | None:
         """Ingest what is there now; None where there is nothing yet.
@@ -74,12 +77,23 @@ class JobFollower:
     def follow(self, seen: Callable[[IngestReport], object] = lambda report: None) -> None:
         """Look until the job has ended; ``seen`` gets every report that brought something."""
         while True:
-            report = self.look()
+            report = self._look_patiently()
             if report is not None and (report.files or report.failed):
                 seen(report)
             if self.ended:
                 return
             time.sleep(self.poll_seconds)
+
+    def _look_patiently(self) -> IngestReport | None:
+        """``look``; None where the storage fails and has not done so for too long."""
+        try:
+            report = self.look()
+        except StorageError:
+            if self._reached is None or time.monotonic() - self._reached > self.patience_seconds:
+                raise
+            return None
+        self._reached = time.monotonic()
+        return report
 
     def latest(self) -> int | None:
         """Up to which time there is data, in nanoseconds since the epoch; None without any.
@@ -100,7 +114,7 @@ class JobFollower:
         Raises ``NoMoreProfilerData`` where the job ends before.
         """
         while True:
-            self.look()
+            self._look_patiently()
             latest = self.latest()
             if latest is not None and latest >= time_ns:
                 return latest

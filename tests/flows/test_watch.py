@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import pipeline
-from pipeline.errors import NoMoreProfilerData
+from pipeline.errors import NoMoreProfilerData, StorageError
 from pipeline.follow import JobFollower
 from tests.compat.jobs import BASE, event, write_framework, write_system
 from tests.flows.helpers import artifacts, rows_of
+from tests.s3.server import BUCKET, S3, unreliable
 
 # A job: every node closes its files by renaming them, node n2 lags 90 s behind, the last file of
 # n1 stays open, and the end is marked last.
@@ -156,6 +157,39 @@ def test_a_signal_to_stop_takes_what_is_open(
     (job / "stop").write_text("1")
     follower(job, lake).follow()
     assert rows_of(lake)["name"].to_list() == ["a"]
+
+
+def test_a_storage_that_fails_for_a_while_is_waited_for(s3: S3, tmp_path: Path) -> None:
+    place = f"{BUCKET}/{tmp_path.name}/job"
+    write_framework(tmp_path / "job", [event("a", 0, 5)])
+    s3.files.put(f"{tmp_path / 'job'}/", f"{place}/", recursive=True)
+    left = {"refusals": 0}
+
+    def fate(number: int, method: str) -> str:
+        if not left["refusals"]:
+            return "passed"
+        left["refusals"] -= 1
+        if not left["refusals"]:
+            s3.files.pipe(f"{place}/framework/training_job_end.ts", b"ended")
+        return "refused"
+
+    def then_refuse(report: object) -> None:
+        left["refusals"] = 3
+
+    with unreliable(s3, fate) as proxy:
+        following = JobFollower(
+            f"s3://{place}", tmp_path / "lake", poll_seconds=0, settle_seconds=0,
+            storage_options=proxy.s3.options,
+        )  # fmt: skip
+        following.follow(then_refuse)
+        assert (following.ended, proxy.counts["refused"]) == (True, 3)
+        # Who never got in is told so at once.
+        left["refusals"] = 1
+        with pytest.raises(StorageError, match="check the credentials"):
+            JobFollower(
+                f"s3://{place}", tmp_path / "other", storage_options=proxy.s3.options
+            ).follow()
+    assert rows_of(tmp_path / "lake")["name"].to_list() == ["a"]
 
 
 def test_waiting_for_a_time(tmp_path: Path) -> None:
