@@ -17,11 +17,11 @@ from tests.flows.helpers import artifacts, rows_of
 from tests.s3.server import BUCKET, S3, unreliable
 
 # A job: every node closes its files by renaming them, node n2 lags 90 s behind, the last file of
-# n1 stays open, and the end is marked last.
+# n1 stays open, and the end is marked last. It goes on when the lake has what was written so far.
 WRITER = """
 import json, sys, time
 from pathlib import Path
-job, base = Path(sys.argv[1]), int(sys.argv[2])
+job, base, lake = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
 folder = job / "framework" / "pevents" / "2020080522"
 folder.mkdir(parents=True)
 for no in range(6):
@@ -44,13 +44,15 @@ for no in range(6):
                 file.write("]")
         if (no, node) != (5, "n1"):
             temporary.rename(path)
-    time.sleep(0.3)
+    # The ledger starts with one empty file.
+    while len(list(lake.glob("sources/*.parquet"))) < 2 + no // 2:
+        time.sleep(0.02)
 (job / "framework" / "training_job_end.ts").touch()
 """
 
 
-def start_writer(job: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(job), str(BASE)])
+def start_writer(job: Path, lake: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(job), str(BASE), str(lake)])
 
 
 @pytest.mark.slow
@@ -59,7 +61,7 @@ def test_a_job_is_followed_to_its_end(tmp_path: Path) -> None:
     from flows.watch import follow_job
 
     job, lake = tmp_path / "job", tmp_path / "lake"
-    with start_writer(job) as writer:
+    with start_writer(job, lake) as writer:
         follow_job(str(job), str(lake), poll_seconds=0.1, settle_seconds=0.1)
         assert writer.wait(30) == 0
     pipeline.ingest(job, tmp_path / "plain")
@@ -70,7 +72,7 @@ def test_a_job_is_followed_to_its_end(tmp_path: Path) -> None:
     with pipeline.Store.open(lake) as store:
         looks = store.sql("SELECT count(DISTINCT committed_at) FROM sources").rows()
         (last,) = store.sql("SELECT uri FROM sources ORDER BY committed_at DESC, uri DESC LIMIT 1")
-    assert looks[0][0] >= 3
+    assert looks[0][0] >= 4
     assert last.to_list()[0].endswith("_7-n1_pythontimeline.json.tmp")
     assert artifacts("ingest-summary")[0].startswith("# job")
 
