@@ -28,6 +28,7 @@ _JOB_FOLDERS = ("framework", "system")
 _METADATA = ".metadata"
 _PROFILES = "/plugins/profile/"
 _MERGED = "merged_trace.json"
+_TIMELINE = "_merged_timeline.json"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -193,6 +194,8 @@ def _reason_to_skip(file: _File, ended: set[str | None], folders: Mapping[str, i
         return "still being written: its job has not ended"
     if not file.info.get("size"):
         return "empty"
+    if name.endswith(_TIMELINE) and not file.given:
+        return "merged from the traces beside it"
     if name.startswith(_MERGED) and folders.get(file.path.rpartition("/")[0], 0) > 1:
         return "merged from the traces beside it"
     return None

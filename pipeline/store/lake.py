@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,8 +39,15 @@ class Store:
 
         self.lake = lake
         self._ledger_files: set[str] = set()
+        # A connection does one thing at a time.
+        self._lock = threading.RLock()
         self.connection: duckdb.DuckDBPyConnection = duckdb.connect(
-            config={"memory_limit": settings.query_memory(), "threads": settings.threads()}
+            config={
+                "memory_limit": settings.query_memory(),
+                "threads": settings.threads(),
+                # Else an as-of join of few rows with many goes through all pairs.
+                "asof_loop_join_threshold": 0,
+            }
         )
         if not lake.is_local:
             self.connection.register_filesystem(lake.fs)
@@ -149,15 +157,16 @@ class Store:
         """
         import duckdb
 
-        for _ in range(_TRIES):
+        with self._lock:
+            for _ in range(_TRIES):
+                self.refresh()
+                try:
+                    return work()
+                except duckdb.IOException as error:
+                    if not self._has_vanished(error):
+                        raise
             self.refresh()
-            try:
-                return work()
-            except duckdb.IOException as error:
-                if not self._has_vanished(error):
-                    raise
-        self.refresh()
-        return work()
+            return work()
 
     def _has_vanished(self, error: Exception) -> bool:
         """Whether a query failed since a data file of this lake is no longer there."""

@@ -7,7 +7,7 @@
 -- Columns: start_time, end_time (texts, UTC), ts_ns, end_ns, dur_ns, name, tid and pid (of args
 -- where given there), phase_tid, phase_pid (of the event), framework_metric, step (-1 for none),
 -- bytes (-1 for none), worker_id, num_workers (-1 for none), pin_memory (True, False or NA),
--- process, nodeID, node_id (the same), args, file_type.
+-- process, nodeID, node_id (the same), args, ingest_id, seq, file_type.
 SELECT
     strftime(make_timestamp_ns(e.ts_ns), '%Y-%m-%dT%H:%M:%S:%f') AS start_time,
     strftime(make_timestamp_ns(e.end_ns), '%Y-%m-%dT%H:%M:%S:%f') AS end_time,
@@ -27,7 +27,7 @@ SELECT
     COALESCE(e.process_name, 'Unknown') AS process,
     e.node AS "nodeID",
     e.node AS node_id,
-    e.args::VARCHAR AS args,
+    e.args::VARCHAR AS args, e.ingest_id, e.seq,
     CASE
         WHEN s.format = 'tensorflow' THEN 'TFProfilerMetrics'
         WHEN s.format = 'horovod' THEN 'HorovodMetrics'

@@ -2,11 +2,11 @@
 -- $run: its name; $from, $until: nanoseconds, both included, null for no bound; $clock: epoch or
 -- trace; $selected: names of devices, null for all; $type: cpu, gpu, i/o, …, null for all.
 -- Columns: timestamp (text, UTC), ts_ns, value, system_metric (device), dimension (metric), nodeID,
--- type.
+-- type, ingest_id, seq.
 SELECT
     strftime(make_timestamp_ns(m.ts_ns), '%Y-%m-%dT%H:%M:%S:%f') AS timestamp,
     m.ts_ns, m.value, m.device AS system_metric, m.metric AS dimension, m.node AS "nodeID",
-    CASE m.resource WHEN 'disk' THEN 'i/o' ELSE m.resource END AS type
+    CASE m.resource WHEN 'disk' THEN 'i/o' ELSE m.resource END AS type, m.ingest_id, m.seq
 FROM metrics_between($run, $from, $until, clock_name := $clock) AS m
 INNER JOIN sources AS s ON s.ingest_id = m.ingest_id
 WHERE

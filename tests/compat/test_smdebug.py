@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from pipeline.compat.smdebug import (
     LocalAlgorithmMetricsReader,
     LocalSystemMetricsReader,
+    MergedTimeline,
     PandasFrame,
     TimeUnits,
 )
@@ -220,6 +223,78 @@ def test_dataloader_frame(tmp_path: Path) -> None:
     columns = ["framework_metric", "duration_us", "worker_id", "num_workers", "pin_memory"]
     assert rows[columns].values.tolist() == [["DataLoaderIter::GetNext", 3, 2, 4, "True"]]
     assert frame.get_all_dataloader_metrics()["pin_memory"].tolist() == ["True", "NA"]
+
+
+def test_an_event_at_the_edge_of_two_ranges_is_cached_once(tmp_path: Path) -> None:
+    write_framework(tmp_path, [event("a", 0, 5), event("a", 0, 5), event("b", 3, 9)])
+    write_system(tmp_path, BASE // 1_000_000)
+    frame = PandasFrame(str(tmp_path))
+    frame.get_profiler_data_by_time(BASE, BASE + 4, cache_metrics=True)
+    edge = (BASE + 4, BASE + 1_000_000)
+    system, framework = frame.get_profiler_data_by_time(*edge, cache_metrics=True)
+    assert framework["framework_metric"].tolist() == ["a", "a", "b"]
+    assert len(system) == 1
+    _, alone = frame.get_profiler_data_by_time(BASE + 6, BASE + 7)
+    assert alone["framework_metric"].tolist() == ["b"]
+    assert "seq" not in alone
+
+
+def test_nanoseconds_of_one_event_spoil_no_other(tmp_path: Path) -> None:
+    write_framework(tmp_path, [event("a", 5_002_000, 5), event("b", 5_007_000.25, 5)])  # type: ignore[arg-type]
+    write_system(tmp_path, BASE // 1_000_000)
+    frame = PandasFrame(str(tmp_path))
+    assert frame.get_all_framework_metrics()["start_time_us"].tolist() == [5_002_000, 5_007_000.25]
+    samples = LocalSystemMetricsReader(str(tmp_path)).get_events(0, 2e15)
+    assert [sample.timestamp for sample in samples] == [BASE / 1_000_000 + 0.5]
+
+
+def test_a_sample_has_the_time_of_its_file(shared: Path) -> None:
+    samples = LocalSystemMetricsReader(folder_of(shared, "test_traces")).get_events(0, 2e15)
+    assert samples[0].timestamp == 1591160699.4570894
+    frame = PandasFrame(folder_of(shared, "test_traces")).get_all_system_metrics()
+    assert frame["timestamp_us"].dtype == "int64"
+    assert frame["timestamp_us"].iloc[0] == 457089
+
+
+def test_a_relative_path_is_where_the_process_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        write_framework(tmp_path / name / "job", [event(name, 0, 1)])
+        monkeypatch.chdir(tmp_path / name)
+        events = LocalAlgorithmMetricsReader("job").get_events(0, 2e15)
+        assert [found.event_name for found in events] == [name]
+    # A new reader sees what is new, and no timeline that was merged into the folder.
+    job = tmp_path / "two" / "job"
+    MergedTimeline(str(job)).merge_timeline(BASE, BASE + 10)
+    write_framework(job, [event("new", 0, 1)], end=BASE + 77)
+    assert len(LocalAlgorithmMetricsReader(f"{job}/").get_events(0, 2e15)) == 2
+
+
+def test_what_old_notebooks_give(synthetic: Path) -> None:
+    """A name for a list of names, ends beyond all time, datetimes, lists of unequal length."""
+    frame = PandasFrame(str(synthetic))
+    assert len(frame.get_all_framework_metrics("op_1")) == 2400  # two names cannot be meant
+    assert len(frame.get_all_system_metrics("cpu0")) == 640
+    reader = LocalAlgorithmMetricsReader(str(synthetic))
+    everything = len(reader.get_events(0, 2e15))
+    assert len(reader.get_events(0, sys.maxsize)) == everything
+    assert len(reader.get_events(-1e30, 1e30, TimeUnits.SECONDS)) == everything
+    assert len(frame.get_profiler_data_by_time(0, sys.maxsize)[1]) == everything
+    assert frame.convert_datetime_to_timestamp(datetime(2020, 8, 5, 22, 57)) == BASE
+    late, early = "2020-08-05T22:57:10:000000", "2020-08-05T22:57:05:000000"
+    ask = frame.get_framework_metrics_by_begin_and_end_timesteps
+    assert ask([late, early], [early, late, late]) == ask([early], [late])
+    with pytest.raises(UsageError, match="has no step 4000"):
+        MergedTimeline(str(synthetic)).merge_timeline(2, 4000, unit="step")
+
+
+def test_threads_share_a_frame(synthetic: Path) -> None:
+    frame = PandasFrame(str(synthetic))
+    want = len(frame.get_profiler_data_by_step(1, 3)[1])
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda _: len(frame.get_profiler_data_by_step(1, 3)[1]), range(12)))
+    assert got == [want] * 12
 
 
 def test_a_unit_nobody_knows(tmp_path: Path) -> None:

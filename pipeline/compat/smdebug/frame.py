@@ -15,6 +15,7 @@ from pipeline.compat.smdebug.readers import (
 )
 from pipeline.compat.smdebug.types import TimeUnits, nanoseconds_of
 from pipeline.extras import extra
+from pipeline.query.window import one_or_more
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +35,8 @@ _DATALOADER = [
     "framework_metric", "step", "worker_id", "num_workers", "pin_memory", "process", "node_id",
 ]  # fmt: skip
 _SYSTEM = ["timestamp", "timestamp_us", "value", "system_metric", "dimension", "nodeID", "type"]
+_KEY = ["ingest_id", "seq"]
+"""Tells events apart that are equal in everything else."""
 _NANOSECONDS = {
     "timestamp_us": "ts_ns", "start_time_us": "ts_ns", "end_time_us": "end_ns",
     "duration_us": "dur_ns",
@@ -69,6 +72,7 @@ class PandasFrame:
 
     def get_all_system_metrics(self, selected_system_metrics: Sequence[str] = ()) -> pd.DataFrame:
         """All system metrics, or those of the devices that are named."""
+        self._job.refresh()
         return self._system(None, None, selected_system_metrics)
 
     def get_all_framework_metrics(
@@ -97,25 +101,26 @@ class PandasFrame:
     ) -> Frames:
         """System metrics and framework events between two times, both included.
 
-        ``cache_metrics`` gives those of all such calls so far together.
+        ``cache_metrics`` gives those of all such calls so far together, each once.
         """
-        start, end = int(start_time_us) * 1000, int(end_time_us) * 1000
+        unit = TimeUnits.MICROSECONDS
+        start, end = nanoseconds_of(start_time_us, unit), nanoseconds_of(end_time_us, unit)
         nothing = (0, -1)
-        system = self._system(
-            *((start, end) if get_system_metrics else nothing), selected_system_metrics
+        system = self._shaped(
+            self._job.system_events,
+            [*_SYSTEM, *_KEY],
+            (start, end) if get_system_metrics else nothing,
+            selected=selected_system_metrics,
         )
         framework = self._framework(
-            _FRAMEWORK,
+            [*_FRAMEWORK, *_KEY],
             *((start, end) if get_framework_metrics else nothing),
             selected=selected_framework_metrics,
         )
         if cache_metrics:
-            pandas = extra("pandas", "pandas")
-            self.system_metrics.append(system)
-            self.framework_metrics.append(framework)
-            system = pandas.concat(self.system_metrics, ignore_index=True)
-            framework = pandas.concat(self.framework_metrics, ignore_index=True)
-        return system, framework
+            system = _together(self.system_metrics, system)
+            framework = _together(self.framework_metrics, framework)
+        return system[_SYSTEM], framework[_FRAMEWORK]
 
     def get_profiler_data_by_step(
         self, start_step: int, end_step: int, cache_metrics: bool = False
@@ -161,16 +166,23 @@ class PandasFrame:
         """
         ranges = [
             (self.convert_datetime_to_timestamp(a), self.convert_datetime_to_timestamp(b))
-            for a, b in zip(begin_timestep_list, end_timestep_list, strict=True)
+            for a, b in zip(begin_timestep_list, end_timestep_list, strict=False)
         ]
+        # As it always was: a range that is reversed holds nothing.
+        ranges = [(begin, end) for begin, end in ranges if begin <= end]
         rows = self._job.run.overlap_during(ranges, unit="us")
         rows = _selected(rows, selected_framework_metrics)
         rows = rows.filter(~rows["name"].str.contains("Step", literal=True))
         return _shares(_sums(rows, "process_name")), _shares(_sums(rows, "name"))
 
-    def convert_datetime_to_timestamp(self, timestamp: str) -> int:
-        """Microseconds since the epoch of a time such as ``2020-08-05T22:57:00:574111``."""
-        moment = datetime.strptime(f"{timestamp}+0000", f"{TIME}%z")
+    def convert_datetime_to_timestamp(self, timestamp: str | datetime) -> int:
+        """Microseconds since the epoch of a time such as ``2020-08-05T22:57:00:574111``, or of a
+        datetime, which without a zone is in UTC.
+        """
+        if isinstance(timestamp, datetime):
+            moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
+        else:
+            moment = datetime.strptime(f"{timestamp}+0000", f"{TIME}%z")
         return (moment - _EPOCH) // timedelta(microseconds=1)
 
     def _framework(
@@ -194,9 +206,18 @@ class PandasFrame:
         frame = ask(sources, *bounds, **chosen).to_pandas()
         for column, source in zip(columns, sources, strict=True):
             if source != column:
-                zero = 0 if column == "duration_us" else self.start_time
-                frame[source] = _microseconds(frame[source]) - zero
+                zero = 0 if column == "duration_us" else self.start_time * 1000
+                # Samples are told to the microsecond, as they always were.
+                ns, is_whole = frame[source] - zero, column == "timestamp_us"
+                frame[source] = ns // 1000 if is_whole else _microseconds(ns)
         return frame.set_axis(columns, axis="columns")
+
+
+def _together(cached: list[pd.DataFrame], frame: pd.DataFrame) -> pd.DataFrame:
+    """All rows of frames so far: one that lies in two ranges is there once."""
+    cached.append(frame)
+    rows = extra("pandas", "pandas").concat(cached, ignore_index=True)
+    return rows.drop_duplicates(_KEY, ignore_index=True)
 
 
 def _microseconds(ns: pd.Series) -> pd.Series:
@@ -209,7 +230,7 @@ def _selected(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
     if not names:
         return rows
-    chosen = list(names)
+    chosen = one_or_more(names) or []
     return rows.filter(pl.col("name").is_in(chosen) | pl.col("process_name").is_in(chosen))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Job", "job_of"]
 
 _RUN = "job"
+_LOCK = threading.RLock()
+"""Jobs are made and refreshed by one thread at a time."""
 
 
 class Job:
@@ -39,10 +43,8 @@ class Job:
 
     def refresh(self) -> None:
         """See the files that are new or have changed. A folder without any is no error."""
-        try:
+        with _LOCK, suppress(SourceError):
             ingest(self.path, self._lake, _RUN, format=self._format)
-        except SourceError:
-            return
 
     def framework_events(
         self,
@@ -62,8 +64,8 @@ class Job:
             **{"from": start, "until": end, "clock": self._clock()},
             first_step=first_step,
             last_step=last_step,
-            selected=list(selected) or None,
-            patterns=list(patterns) or None,
+            selected=one_or_more(selected) or None,
+            patterns=one_or_more(patterns) or None,
             uris=one_or_more(uris),
         )
 
@@ -80,7 +82,7 @@ class Job:
             "system_events",
             columns,
             **{"from": start, "until": end, "clock": self._clock()},
-            selected=list(selected) or None,
+            selected=one_or_more(selected) or None,
             type=type,
         )
 
@@ -107,9 +109,15 @@ class Job:
         return self.run.store.reading(run)
 
 
-@cache
 def job_of(path: str) -> Job:
-    """The job at a path, one for all readers and frames of a process."""
-    job = Job(path)
-    job.refresh()
+    """The job at a path as it is now, one for all readers and frames of a process."""
+    where = path if "://" in path else str(Path(path).expanduser().absolute())
+    with _LOCK:
+        job = _job_at(where)
+        job.refresh()
     return job
+
+
+@cache
+def _job_at(path: str) -> Job:
+    return Job(path)

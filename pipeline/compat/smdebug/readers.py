@@ -167,7 +167,7 @@ def system_event(row: dict[str, Any]) -> ProfilerSystemEvent:
         row["dimension"],
         row["value"],
         row["nodeID"],
-        row["ts_ns"] / 1e9,
+        row["ts_ns"] / 10**9,
     )
 
 

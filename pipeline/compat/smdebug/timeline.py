@@ -7,6 +7,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pipeline.compat.smdebug.job import job_of
@@ -53,7 +54,7 @@ class MergedTimeline:
         start: float,
         end: float,
         unit: MergeUnit | str = MergeUnit.TIME,
-        sys_metrics_filter: Mapping[str, Any] | None = None,
+        sys_metrics_filter: Mapping[str, Any] | None = MappingProxyType({"lowgpu": ()}),
     ) -> str:
         """Write the timeline between two times in microseconds, or two steps; gives its path.
 
@@ -65,6 +66,8 @@ class MergedTimeline:
         ranged: dict[str, Any] = {"start": int(start), "end": int(end), "unit": "us"}
         if MergeUnit(unit) is MergeUnit.STEP:
             ((first, last),) = self._job.run.step_interval(int(start), int(end)).rows()
+            if int(end) not in self._job.run.steps()["step"]:
+                raise UsageError(f"{self.path} has no step {int(end)}")
             ranged = {"start": first, "end": last, "unit": "ns"}
             end = last // 1000
         self._job.refresh()

@@ -28,6 +28,8 @@ class TimeUnits(Enum):
     NANOSECONDS = 4
 
 
+# A century less than the numbers reach, which end in 2262.
+_LIMIT_NS = 6_000_000_000 * 10**9
 _UNITS = {
     TimeUnits.SECONDS: "s",
     TimeUnits.MILLISECONDS: "ms",
@@ -37,15 +39,17 @@ _UNITS = {
 
 
 def nanoseconds_of(time: float, unit: TimeUnits) -> int:
-    """Nanoseconds of a time that a caller of the old interface gives.
+    """Nanoseconds of a time that a caller of the old interface gives; the last or first that
+    there are for one beyond them, such as ``sys.maxsize``.
 
-    Raises ``UsageError`` for a unit that is none of ``TimeUnits``.
+    Raises ``UsageError`` for a unit that is none of ``TimeUnits``, and for no number.
     """
     from pipeline.query.window import nanoseconds
 
     if unit not in _UNITS:
         raise UsageError(f"no unit of time {unit!r}: give one of TimeUnits")
-    return nanoseconds(time, _UNITS[unit])
+    limit = _LIMIT_NS // 10 ** (9 - 3 * (unit.value - 1))
+    return nanoseconds(min(max(time, -limit), limit), _UNITS[unit])
 
 
 def whole(ns: int) -> int | float:
