@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.batch import BatchResult, commit_batches, commit_unreadable, write_batch
 from pipeline.errors import SourceError
@@ -22,6 +22,9 @@ from pipeline.sqlfiles import run_sql
 from pipeline.store.layout import LakePath
 from pipeline.store.marker import LEDGER_VIEWS, open_lake
 from pipeline.store.storage import is_there, lake_path
+
+if TYPE_CHECKING:
+    from pipeline.store.lake import Store
 
 __all__ = [
     "IngestReport",
@@ -154,10 +157,12 @@ def prepare(
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     listing: Listing = EVERYTHING,
+    store: Store | None = None,
 ) -> Prepared:
     """Find what is new for a lake; the lake is made where there is something for it.
 
     Arguments and errors as of ``ingest``. Files that cannot be opened are in the ledger then.
+    ``store`` is the lake where it is open already, which saves opening it.
     """
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     place = lake_path(lake, storage_options)
@@ -169,7 +174,7 @@ def prepare(
     held = _Held()
     if not is_new:
         open_lake(place)
-        held = _held_files(place)
+        held = _held_files(place) if store is None else store.reading(lambda: _held_in(store))
     found = _discover(names, run, format, storage_options, held, listing)
     if not (found.sources or found.unchanged or found.failed):
         left = (*found.refused, *found.skipped)
@@ -255,9 +260,13 @@ def _held_files(place: LakePath) -> _Held:
     from pipeline.store.lake import Store
 
     with Store(place, LEDGER_VIEWS) as store:
-        rows = run_sql(store.connection, "queries/live_files").fetchall()
-        failed = run_sql(store.connection, "queries/failed_files").fetchall()
-        ((latest,),) = run_sql(store.connection, "queries/latest_version").fetchall()
+        return _held_in(store)
+
+
+def _held_in(store: Store) -> _Held:
+    rows = run_sql(store.connection, "queries/live_files").fetchall()
+    failed = run_sql(store.connection, "queries/failed_files").fetchall()
+    ((latest,),) = run_sql(store.connection, "queries/latest_version").fetchall()
     live = {uri: _Live(*rest) for uri, *rest in rows}
     return _Held(live, dict(failed), latest)
 

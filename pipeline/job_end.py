@@ -27,9 +27,8 @@ def has_ended(
 ) -> bool:
     """Whether the job in a folder, or at any URL that fsspec knows, has ended.
 
-    ``options`` are arguments of the file system.
-
-    A signal whose text is no time counts at once. Raises ``StorageError`` where no answer comes.
+    A signal whose text is no time counts at once. ``options`` are arguments of the file system.
+    Raises ``StorageError`` where no answer comes.
     """
     with storage_errors(f"look for the end of the job {job}"):
         fs, root = file_system(job, options)

@@ -2,7 +2,8 @@
 -- from its first event to its last. The training loop starts with the lowest step of the modes
 -- TRAIN and GLOBAL and ends with the last event; nulls where there is no such step.
 -- system, framework: frames as PandasFrame gives them.
--- Columns: start_time, end_time, training_loop_start, training_loop_end (texts); job_duration,
+-- Columns: start_time, end_time (of the first), first_event, last_event (of the second),
+-- training_loop_start (times as the frames have them, texts or datetimes); job_duration,
 -- training_loop_duration, initialization, finalization (microseconds).
 WITH events AS (
     SELECT
@@ -13,8 +14,8 @@ WITH events AS (
 
 job AS (
     SELECT
-        COALESCE(ARG_MIN(s.timestamp, s.timestamp_us), ANY_VALUE(e.start_time)) AS start_time,
-        COALESCE(ARG_MAX(s.timestamp, s.timestamp_us), ANY_VALUE(e.end_time)) AS end_time,
+        ARG_MIN(s.timestamp, s.timestamp_us) AS start_time,
+        ARG_MAX(s.timestamp, s.timestamp_us) AS end_time,
         COALESCE(MIN(s.timestamp_us), ANY_VALUE(e.start_us)) AS start_us,
         COALESCE(MAX(s.timestamp_us), ANY_VALUE(e.end_us)) AS end_us
     FROM events AS e
@@ -31,7 +32,8 @@ loop AS (
 
 SELECT
     job.start_time, job.end_time, job.end_us - job.start_us AS job_duration,
-    loop.start_time AS training_loop_start, events.end_time AS training_loop_end,
+    events.start_time AS first_event, events.end_time AS last_event,
+    loop.start_time AS training_loop_start,
     events.end_us - loop.start_us AS training_loop_duration,
     loop.start_us AS initialization, job.end_us - events.end_us AS finalization
 FROM job, events, loop

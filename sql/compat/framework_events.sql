@@ -1,9 +1,8 @@
 -- The finished slices of a run in a range of time, as smdebug's framework frame and reader have
 -- them. $run: its name; $from, $until: nanoseconds, both included, null for no bound; $clock: epoch
 -- or trace; $first_step, $last_step: numbers that the events carry, both included, null for all;
--- $selected: names of events or processes, null for all; $patterns: regular expressions that a name
--- of an event or process begins with, null for all; $uris: endings of the names of files, null for
--- all.
+-- $selected: names of events or processes, null for all; $uris: endings of the names of files, null
+-- for all.
 -- Columns: start_time, end_time (texts, UTC), ts_ns, end_ns, dur_ns, name, tid and pid (of args
 -- where given there), phase_tid, phase_pid (of the event), framework_metric, step (-1 for none),
 -- bytes (-1 for none), worker_id, num_workers (-1 for none), pin_memory (True, False or NA),
@@ -43,14 +42,8 @@ WHERE
     AND ($last_step IS NULL OR COALESCE(e.step, -1) <= $last_step)
     AND (
         $selected IS NULL
-        OR list_contains($selected, e.name) OR list_contains($selected, e.process_name)
-    )
-    AND (
-        $patterns IS NULL
-        OR list_bool_or(list_transform($patterns, lambda p: (
-            regexp_matches(e.name, '^(?:' || p || ')')
-            OR regexp_matches(COALESCE(e.process_name, 'Unknown'), '^(?:' || p || ')')
-        )))
+        OR list_contains($selected, e.name)
+        OR list_contains($selected, COALESCE(e.process_name, 'Unknown'))
     )
     AND ($uris IS NULL OR list_bool_or(list_transform($uris, lambda u: ends_with(s.uri, u))))
 ORDER BY e.ts_ns, e.ingest_id, e.seq

@@ -1,6 +1,7 @@
 -- The system metrics of a run in a range of time, as smdebug's system frame and reader have them.
 -- $run: its name; $from, $until: nanoseconds, both included, null for no bound; $clock: epoch or
--- trace; $selected: names of devices, null for all; $type: cpu, gpu, i/o, …, null for all.
+-- trace; $selected: names of devices, null for all; $type: cpu, gpu, i/o, …, null for all; $uris:
+-- endings of the names of files, null for all.
 -- Columns: timestamp (text, UTC), ts_ns, value, system_metric (device), dimension (metric), nodeID,
 -- type, ingest_id, seq.
 SELECT
@@ -13,4 +14,5 @@ WHERE
     s.format = 'system'
     AND ($selected IS NULL OR list_contains($selected, m.device))
     AND ($type IS NULL OR $type = CASE m.resource WHEN 'disk' THEN 'i/o' ELSE m.resource END)
+    AND ($uris IS NULL OR list_bool_or(list_transform($uris, lambda u: ends_with(s.uri, u))))
 ORDER BY m.ts_ns, m.ingest_id, m.seq

@@ -3,7 +3,7 @@
 -- the events of the batch from $first_place to $until_place, half open: a segment, whose staged
 -- events are the table staged. They stand in the files from $first_file to $last_file and, if
 -- that is one, from $first_seq to $until_seq, which says it in columns that prune.
--- Columns of the result: see views/events.sql.
+-- Columns of the result: see views/events.sql. What an end says of its slice wins over its begin.
 WITH p AS (
     SELECT
         file_no, seq, ph, ts_ns, dur_ns, name, category, pid, tid, pid_text, tid_text, id,
@@ -46,19 +46,19 @@ SELECT
     p.tid,
     CASE WHEN f.format = 'composer' THEN composer_rank(f.rank, p.pid) ELSE f.rank END AS rank,
     COALESCE(CASE f.format
-        WHEN 'kineto' THEN kineto_step(p.name, p.step_num, p.batch)
-        WHEN 'composer' THEN composer_step(p.name, p.step_num, COALESCE(p.batch, c.batch))
-        WHEN 'smdebug' THEN smdebug_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
-        WHEN 'tensorflow' THEN tensorflow_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
-        WHEN 'horovod' THEN horovod_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
-        ELSE chrome_step(p.name, COALESCE(p.step_num, c.step_num), p.batch)
+        WHEN 'kineto' THEN kineto_step(p.name, COALESCE(c.step_num, p.step_num), p.batch)
+        WHEN 'composer' THEN composer_step(p.name, p.step_num, COALESCE(c.batch, p.batch))
+        WHEN 'smdebug' THEN smdebug_step(p.name, COALESCE(c.step_num, p.step_num), p.batch)
+        WHEN 'tensorflow' THEN tensorflow_step(p.name, COALESCE(c.step_num, p.step_num), p.batch)
+        WHEN 'horovod' THEN horovod_step(p.name, COALESCE(c.step_num, p.step_num), p.batch)
+        ELSE chrome_step(p.name, COALESCE(c.step_num, p.step_num), p.batch)
     END, named_step(p.name, pn.name, tn.name)) AS step,
     p.id,
-    p.device,
-    p.stream,
-    p.correlation,
-    p.external_id,
-    p.bytes,
+    COALESCE(c.device, p.device) AS device,
+    COALESCE(c.stream, p.stream) AS stream,
+    COALESCE(c.correlation, p.correlation) AS correlation,
+    COALESCE(c.external_id, p.external_id) AS external_id,
+    COALESCE(c.bytes, p.bytes) AS bytes,
     CASE
         WHEN c.begin_seq IS NULL THEN p.args
         ELSE merge_args(p.args::VARCHAR, c.end_args::VARCHAR)::JSON

@@ -15,7 +15,7 @@ GROUP BY file_no, pid, tid;
 
 CREATE OR REPLACE TEMP TABLE closed AS
 SELECT
-    p.file_no, p.begin_seq, e.ts_ns AS end_ns, e.args AS end_args,
-    COALESCE(e.step_num, e.batch) IS NOT NULL AS has_step, e.step_num, e.batch
+    p.file_no, p.begin_seq, e.ts_ns AS end_ns, e.args AS end_args, e.step_num, e.batch,
+    e.device, e.stream, e.correlation, e.external_id, e.bytes
 FROM pairs AS p
 INNER JOIN parsed AS e ON e.file_no = p.file_no AND e.seq = p.end_seq;

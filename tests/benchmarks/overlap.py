@@ -11,17 +11,10 @@ import tempfile
 import time
 from pathlib import Path
 
-import duckdb
+from files import write_events
 
 import pipeline
 
-EVENTS = """
-    COPY (
-        SELECT 'X' AS ph, 'op_' || i % 200 AS name, i % 8 AS pid, i % 3 AS tid,
-            1600000000000000 + i * 8 AS ts, hash(i) % 2000 AS dur
-        FROM range($first::BIGINT, $last::BIGINT) AS t(i)
-    ) TO $path (FORMAT json)
-"""
 FILE_EVENTS = 1_000_000
 
 
@@ -29,11 +22,7 @@ def measure(events: int, intervals: int) -> float:
     """Seconds of one question over a lake that is made for it."""
     with tempfile.TemporaryDirectory() as folder:
         job = Path(folder) / "job"
-        job.mkdir()
-        for place, first in enumerate(range(0, events, FILE_EVENTS)):
-            last = min(first + FILE_EVENTS, events)
-            path = str(job / f"{place}.json")
-            duckdb.execute(EVENTS, {"first": first, "last": last, "path": path})
+        write_events(job, events, FILE_EVENTS)
         pipeline.ingest(job, Path(folder) / "lake")
         gap = events * 8000 // intervals
         starts = [1600000000000000000 + place * gap for place in range(intervals)]

@@ -15,22 +15,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 import pipeline  # noqa: E402
 from pipeline.sources.listing import find_remote, settled_hours  # noqa: E402
+from tests.benchmarks.files import write_events  # noqa: E402
 from tests.s3.server import BUCKET, S3, s3_server  # noqa: E402
 
-EVENTS = """
-    COPY (
-        SELECT 'X' AS ph, 'op_' || i % 200 AS name, i % 8 AS pid, i % 3 AS tid,
-            1600000000000000 + i * 8 AS ts, hash(i) % 2000 AS dur
-        FROM range($first::BIGINT, $last::BIGINT) AS t(i)
-    ) TO $path (FORMAT json)
-"""
 FILE_EVENTS = 120_000  # 10 MB
 
 
@@ -43,10 +35,7 @@ def timed(work: Any) -> float:
 def speed(s3: S3, folder: Path, files: int) -> None:
     """Ingest of files of 10 MB, in turns."""
     job = folder / "job"
-    job.mkdir()
-    for no in range(files):
-        bounds = {"first": no * FILE_EVENTS, "last": (no + 1) * FILE_EVENTS}
-        duckdb.execute(EVENTS, {**bounds, "path": str(job / f"{no}.json")})
+    write_events(job, files * FILE_EVENTS, FILE_EVENTS)
     s3.files.put(f"{job}/", f"{BUCKET}/job/", recursive=True)
     size = sum(path.stat().st_size for path in job.iterdir()) / 1e6
     for turn in range(3):

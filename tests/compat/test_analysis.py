@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from pipeline.compat.smdebug import PandasFrameAnalysis, Resource, StatsBy
+from pipeline.compat.smdebug.frame import TIME
 
 TRAIN, EVAL = "Step:ModeKeys.TRAIN", "Step:ModeKeys.EVAL"
 SYSTEM = ["timestamp", "timestamp_us", "value", "system_metric", "dimension", "nodeID", "type"]
@@ -211,3 +212,20 @@ def test_device_usage() -> None:
     for wrong in ([], [(1, 2, 3)], "0-10"):
         assert analysis.get_device_usage_stats(utilization_ranges=wrong).empty  # type: ignore[arg-type]
     assert analysis.get_device_usage_stats("cpu").empty  # type: ignore[arg-type]
+
+
+def test_times_that_were_made_datetimes() -> None:
+    text = "2020-08-05T22:57:0{}:000000"
+    frame = framework(step(TRAIN, 0, 100, 200), ("held", 110, 150, -1, "n1", 7))
+    frame["start_time"], frame["end_time"] = (
+        pd.to_datetime([text.format(first), text.format(first + 1)], format=TIME)
+        for first in (1, 3)
+    )
+    samples = system((0, 1.0, "cpu"), (300, 2.0, "cpu"))
+    stats = PandasFrameAnalysis(samples, frame).get_job_statistics()
+    assert (stats.start_time, stats.end_time) == ("t0", "t300")
+    assert stats.training_loop_start == pd.Timestamp(2020, 8, 5, 22, 57, 1)
+    assert stats.training_loop_end == pd.Timestamp(2020, 8, 5, 22, 57, 3)
+    alone = PandasFrameAnalysis(system(), frame).get_job_statistics()
+    assert alone.start_time == pd.Timestamp(2020, 8, 5, 22, 57, 1)
+    assert (alone.job_duration, alone["training_loop_%"]) == (100, 100.0)

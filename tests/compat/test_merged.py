@@ -20,7 +20,8 @@ from pipeline.compat.smdebug import (
     TensorboardProfilerEvents,
     TimeUnits,
 )
-from pipeline.errors import UsageError
+from pipeline.errors import SourceError, UsageError
+from tests.compat.jobs import event, write_framework
 
 START, END = 1594662618874598, 1594662623418701
 SUFFIXES = ("pythontimeline.json", "model_timeline.json", "trace.json.gz", "horovod_timeline.json")
@@ -76,7 +77,7 @@ def test_the_low_gpu_threshold_counts_and_all_samples_are_there(tmp_path: Path) 
         assert (found["i"], found["C"]) == (marks, counters)
     with pytest.raises(UsageError, match="is no threshold"):
         merged.merge_timeline(*bounds, sys_metrics_filter={"lowgpu": ("low",)})
-    with pytest.raises(UsageError, match="has no steps"):
+    with pytest.raises(UsageError, match="has no step 2"):
         merged.merge_timeline(2, 4, MergeUnit.STEP)
 
 
@@ -96,6 +97,28 @@ def test_parsers_of_single_files(shared: Path) -> None:
         assert ends == sorted(ends)
         parser.clear_events()
         assert parser.get_all_events() == []
+
+
+def test_a_file_that_cannot_be_parsed(tmp_path: Path) -> None:
+    (tmp_path / "no-trace.json").write_text("hello")
+    for parser in (SMProfilerEvents(), ProfilerSystemEvents()):
+        with pytest.raises(SourceError, match="nothing at"):
+            parser.read_events_from_file(str(tmp_path / "nope.json"))
+    with pytest.raises(SourceError, match="not a trace"):
+        SMProfilerEvents().read_events_from_file(str(tmp_path / "no-trace.json"))
+
+
+def test_one_file_as_two_formats(tmp_path: Path) -> None:
+    write_framework(tmp_path, [event("a", 1, 5)])
+    (path,) = map(str, tmp_path.rglob("*_pythontimeline.json"))
+    for parser, kind in (
+        (SMProfilerEvents(), "PythontimelineMetrics"),
+        (HorovodProfilerEvents(), "HorovodMetrics"),
+        (SMProfilerEvents("Mine"), "Mine"),
+    ):
+        for _ in range(2):
+            parser.read_events_from_file(path)
+        assert [found.file_type for found in parser.get_all_events()] == [kind, kind]
 
 
 def test_parsed_events_in_a_range(shared: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,10 @@ from pipeline.compat.smdebug import (
     LocalSystemMetricsReader,
     MergedTimeline,
     PandasFrame,
+    ProfilerSystemEvent,
+    S3SystemMetricsReader,
     TimeUnits,
+    TraceEvent,
 )
 from pipeline.errors import UsageError
 from tests.compat.jobs import BASE, event, write_framework, write_system
@@ -82,7 +88,7 @@ def test_samples_between_two_steps(synthetic: Path) -> None:
     start, end = events._get_time_interval_for_step(2, 4)
     samples = reader.get_events_by_step(2, 4)
     assert (start, end) == (1596668225500000, 1596668225999999)
-    assert samples == reader.get_events(start, end)
+    assert [vars(s) for s in samples] == [vars(s) for s in reader.get_events(start, end)]
     assert len(samples) == 38
     assert reader.get_events_by_step(2, 10_000) == []
 
@@ -197,19 +203,29 @@ def test_the_last_instant_counts_and_nothing_divides_by_zero(tmp_path: Path) -> 
     assert none == ({"phase": 0.0}, {"point": 0.0})
 
 
-def test_new_files_are_seen_on_refresh(tmp_path: Path) -> None:
+def test_new_files_are_seen(tmp_path: Path) -> None:
+    """Where a range comes near the newest file, or on a refresh."""
     reader = LocalAlgorithmMetricsReader(str(tmp_path))
     assert reader.get_events(0, 2e15) == []
     assert reader.get_current_time_range_for_event_query() == (0, 0)
     write_framework(tmp_path, [event("a", 0, 1)], end=BASE + 1)
-    assert reader.get_events(0, 2e15) == []
-    reader.refresh_event_file_list()
     assert len(reader.get_events(0, 2e15)) == 1
-    write_framework(tmp_path, [event("b", 0, 1)], end=BASE + 7)
+    hours_later = BASE + 4 * 3_600_000_000
+    write_framework(tmp_path, [event("b", 0, 1)], end=hours_later)
     reader.refresh_event_file_list()
-    assert len(reader.get_events(0, 2e15)) == 2
+    assert len(reader.get_events(0, BASE)) == 2
+    write_framework(tmp_path, [event("late", 0, 1)], end=BASE + 5)
+    assert len(reader.get_events(0, BASE)) == 2
+    assert len(reader.get_events(0, hours_later - 60_000_000)) == 3
     assert reader.get_timestamp_of_first_available_file() == BASE + 1
-    assert reader.get_timestamp_of_latest_available_file() == BASE + 7
+    assert reader.get_timestamp_of_latest_available_file() == hours_later
+    frame = PandasFrame(str(tmp_path))
+    write_framework(tmp_path, [event("last", 5, 1)], end=hours_later + 1)
+    _, operators, _ = frame.get_framework_metrics_by_timesteps(["2020-08-05T22:57:00:000006"])
+    assert operators == {}
+    begin, end = "2020-08-05T22:57:00:000005", "2020-08-06T22:57:00:000006"
+    ask = frame.get_framework_metrics_by_begin_and_end_timesteps
+    assert ask([begin], [end])[1] == {"last": 1.0}
 
 
 def test_dataloader_frame(tmp_path: Path) -> None:
@@ -287,6 +303,88 @@ def test_what_old_notebooks_give(synthetic: Path) -> None:
     assert ask([late, early], [early, late, late]) == ask([early], [late])
     with pytest.raises(UsageError, match="has no step 4000"):
         MergedTimeline(str(synthetic)).merge_timeline(2, 4000, unit="step")
+
+
+def test_steps_are_those_of_any_event_that_has_a_number(shared: Path) -> None:
+    reader = LocalAlgorithmMetricsReader(folder_of(shared, "test_traces"))
+    assert reader._get_time_interval_for_step(1, 3) == (1589930988663519, 1589930990667741)
+    assert len(reader.get_events_by_step(1, 3)) == 2
+    assert reader._get_time_interval_for_step(1, 99) == (0, 0)
+    assert reader._get_time_interval_for_step(3, 1) == (1589930990667742, 1589930988663518)
+    assert reader.get_events_by_step(3, 1) == []
+
+
+def test_patterns_are_those_of_python_and_may_lie_anywhere(tmp_path: Path) -> None:
+    names = ["op_1", "op_2", "DataLoaderIter::GetNext"]
+    write_framework(tmp_path, [event(name, at, 1) for at, name in enumerate(names)])
+    frame = PandasFrame(str(tmp_path))
+    for pattern, found in {
+        "op_(?!1)": names[1:2], "GetNext$": names[2:], "^phas": names, "nothing": [],
+    }.items():  # fmt: skip
+        rows = frame.get_all_dataloader_metrics([pattern])
+        assert rows["framework_metric"].tolist() == found
+    with pytest.raises(re.error):
+        frame.get_all_dataloader_metrics(["("])
+
+
+def test_a_choice_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    write_framework(tmp_path, [event("a", 0, 1)])
+    write_system(tmp_path, BASE // 1_000_000)
+    with pytest.raises(UsageError, match="no type such as 'cpu'"):
+        LocalAlgorithmMetricsReader(str(tmp_path)).get_events(0, 2e15, event_type="cpu")
+    with pytest.raises(UsageError, match="is no URL on S3"):
+        S3SystemMetricsReader(str(tmp_path))
+    system = LocalSystemMetricsReader(str(tmp_path))
+    assert len(system.get_events(0, 2e15, file_suffix_filter=["0.algo-1.json"])) == 1
+    assert system.get_events(0, 2e15, file_suffix_filter=["algo-2.json"]) == []
+
+
+def test_a_frame_goes_to_another_process(tmp_path: Path) -> None:
+    write_framework(tmp_path, [event("a", 0, 5), event("b", 3, 9)])
+    frame = PandasFrame(str(tmp_path))
+    frame.get_profiler_data_by_time(BASE, BASE + 1, cache_metrics=True)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        found = pool.submit(
+            PandasFrame.get_profiler_data_by_time, frame, BASE + 6, BASE + 7, True
+        ).result()
+    assert found[1]["framework_metric"].tolist() == ["a", "b"]
+
+
+def test_records_are_made_and_kept_as_they_were() -> None:
+    slice_ = TraceEvent(
+        ts=5, name="op", dur=2.5, phase_pid=1, phase_tid=3, event_args={"step_num": 4},
+        node_id="algo-1", phase="X", file_type="HorovodMetrics", event_phase="ops", pid=7, tid=8,
+    )  # fmt: skip
+    assert (slice_.start_time, slice_.end_time, slice_.duration) == (5, 7.5, 2.5)
+    assert (slice_.process_info.id, slice_.process_info.name) == (1, "ops")
+    assert json.loads(slice_.to_json()) == {
+        "name": "op", "pid": 7, "tid": 8, "ph": "X", "ts": 5, "dur": 2.5, "args": {"step_num": 4},
+    }  # fmt: skip
+    sample = ProfilerSystemEvent(
+        event_type="cpu", name="cpu0", dimension="Use", value=1.0, node_id="n", timestamp=2.0
+    )
+    assert (sample.type, sample.name) == ("cpu", "cpu0")
+    assert len({slice_, sample}) == 2
+
+
+def test_the_lakes_of_a_killed_process_do_not_stay(tmp_path: Path) -> None:
+    write_framework(tmp_path / "job", [event("a", 0, 5)])
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    code = (
+        "import sys; from pipeline.compat.smdebug import PandasFrame as P;"
+        "frame = P(sys.argv[1]); print('ready', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "job")]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    env = {**os.environ, "TMPDIR": str(spill)}
+    with subprocess.Popen(command, env=env, **pipes) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == b"ready\n"
+        killed.kill()
+    (left,) = spill.iterdir()
+    subprocess.run(command, env=env, check=True, input=b"", stdout=subprocess.DEVNULL)
+    assert list(spill.iterdir()) == [], f"{left} is left"
 
 
 def test_threads_share_a_frame(synthetic: Path) -> None:

@@ -358,3 +358,31 @@ def test_steps_that_an_event_of_any_format_has_in_its_name(tmp_path: Path) -> No
         ("ProfilerStep#41", 41), ("ProfilerStep#x", None), ("42", None), ("43", 43),
         ("x44", None), ("45", 7),
     ]  # fmt: skip
+
+
+def test_what_an_end_says_wins_over_its_begin(tmp_path: Path) -> None:
+    slice_ = {"pid": 1, "tid": 1, "name": "copy"}
+    begin = {"step_num": 8, "bytes": 10, "stream": 3, "from": "begin"}
+    end = {"step_num": 9, "bytes": 20, "device": 1, "correlation": 5, "External id": 6}
+    write(
+        tmp_path
+        / "job"
+        / "framework"
+        / "pevents"
+        / "2020080522"
+        / "9_1-algo-1_model_timeline.json",
+        [
+            {**slice_, "ph": "B", "ts": 0, "args": begin},
+            {**slice_, "ph": "E", "ts": 5, "args": end},
+            {**slice_, "ph": "B", "ts": 6, "args": begin},
+            {**slice_, "ph": "E", "ts": 7},
+        ],
+    )
+    pipeline.ingest(tmp_path / "job", tmp_path / "lake")
+    columns = (
+        "step, bytes, stream, device, correlation, external_id, args->>'step_num', args->>'from'"
+    )
+    assert rows(tmp_path, f"SELECT {columns} FROM events ORDER BY ts_ns") == [
+        (9, 20, 3, 1, 5, 6, "9", "begin"),
+        (8, 10, 3, None, None, None, "8", "begin"),
+    ]

@@ -78,7 +78,10 @@ class PandasFrameAnalysis:
         """
         (row,) = self._ask("frame_job").astype(object).to_dict("records")
         known = {key: None if _is_missing(value) else value for key, value in row.items()}
-        stats = JobStats(known)
+        first, last = known.pop("first_event"), known.pop("last_event")
+        stats = JobStats(known, training_loop_end=last)
+        if stats["start_time"] is None:
+            stats |= {"start_time": first, "end_time": last}
         for part in ("initialization", "training_loop", "finalization"):
             value = stats["training_loop_duration" if part == "training_loop" else part]
             whole = stats["job_duration"]

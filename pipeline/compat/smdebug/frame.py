@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -72,22 +73,27 @@ class PandasFrame:
 
     def get_all_system_metrics(self, selected_system_metrics: Sequence[str] = ()) -> pd.DataFrame:
         """All system metrics, or those of the devices that are named."""
-        self._job.refresh()
         return self._system(None, None, selected_system_metrics)
 
     def get_all_framework_metrics(
         self, selected_framework_metrics: Sequence[str] = ()
     ) -> pd.DataFrame:
         """All framework events, or those whose name or process is named."""
-        self._job.refresh()
         return self._framework(_FRAMEWORK, selected=selected_framework_metrics)
 
     def get_all_dataloader_metrics(
         self, selected_framework_metrics: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """Framework events whose name or process matches a regular expression from its start."""
-        self._job.refresh()
-        return self._framework(_DATALOADER, patterns=selected_framework_metrics)
+        """Framework events in whose name or process a regular expression is found.
+
+        Raises ``re.error`` for one that is none.
+        """
+        patterns = [re.compile(p) for p in _choice(selected_framework_metrics) or ()]
+        if not patterns:
+            return self._framework(_DATALOADER)
+        names = self._job.framework_names()
+        found = [name for name in names if any(pattern.search(name) for pattern in patterns)]
+        return self._shaped(self._job.framework_events, _DATALOADER, (None, None), selected=found)
 
     def get_profiler_data_by_time(
         self,
@@ -110,7 +116,7 @@ class PandasFrame:
             self._job.system_events,
             [*_SYSTEM, *_KEY],
             (start, end) if get_system_metrics else nothing,
-            selected=selected_system_metrics,
+            selected=_choice(selected_system_metrics),
         )
         framework = self._framework(
             [*_FRAMEWORK, *_KEY],
@@ -128,7 +134,6 @@ class PandasFrame:
         """Framework events that carry a step from one to another, both included, and the system
         metrics from the first start to the last end of these.
         """
-        self._job.refresh()
         framework = self._framework(_FRAMEWORK, steps=(start_step, end_step))
         if framework.empty:
             return self._system(0, -1, ()), framework
@@ -147,6 +152,7 @@ class PandasFrame:
         Every instant counts, the last one too.
         """
         instants = [self.convert_datetime_to_timestamp(text) * 1000 for text in timestep_list]
+        self._job.look_again(max(instants, default=0), is_system=False)
         rows = self._job.run.overlap_at(instants)
         rows = _selected(rows, selected_framework_metrics)
         processes = _sums(rows, "process_name")
@@ -170,6 +176,8 @@ class PandasFrame:
         ]
         # As it always was: a range that is reversed holds nothing.
         ranges = [(begin, end) for begin, end in ranges if begin <= end]
+        latest = max((end for _, end in ranges), default=0)
+        self._job.look_again(latest * 1000, is_system=False)
         rows = self._job.run.overlap_during(ranges, unit="us")
         rows = _selected(rows, selected_framework_metrics)
         rows = rows.filter(~rows["name"].str.contains("Step", literal=True))
@@ -186,13 +194,20 @@ class PandasFrame:
         return (moment - _EPOCH) // timedelta(microseconds=1)
 
     def _framework(
-        self, columns: list[str], start: int | None = None, end: int | None = None, **chosen: Any
+        self,
+        columns: list[str],
+        start: int | None = None,
+        end: int | None = None,
+        selected: Sequence[str] = (),
+        **chosen: Any,
     ) -> pd.DataFrame:
-        """Framework events with these of the old columns."""
+        """Framework events with these of the old columns; no ``selected`` are all."""
+        chosen["selected"] = _choice(selected)
         return self._shaped(self._job.framework_events, columns, (start, end), **chosen)
 
     def _system(self, start: int | None, end: int | None, selected: Sequence[str]) -> pd.DataFrame:
-        return self._shaped(self._job.system_events, _SYSTEM, (start, end), selected=selected)
+        bounds = (start, end)
+        return self._shaped(self._job.system_events, _SYSTEM, bounds, selected=_choice(selected))
 
     def _shaped(
         self,
@@ -215,9 +230,9 @@ class PandasFrame:
 
 def _together(cached: list[pd.DataFrame], frame: pd.DataFrame) -> pd.DataFrame:
     """All rows of frames so far: one that lies in two ranges is there once."""
-    cached.append(frame)
-    rows = extra("pandas", "pandas").concat(cached, ignore_index=True)
-    return rows.drop_duplicates(_KEY, ignore_index=True)
+    rows = extra("pandas", "pandas").concat([*cached, frame], ignore_index=True)
+    cached[:] = [rows.drop_duplicates(_KEY, ignore_index=True)]
+    return cached[0]
 
 
 def _microseconds(ns: pd.Series) -> pd.Series:
@@ -225,12 +240,17 @@ def _microseconds(ns: pd.Series) -> pd.Series:
     return ns / 1000 if (ns % 1000).any() else ns // 1000
 
 
+def _choice(names: Sequence[str]) -> list[str] | None:
+    """The names that are asked for; None for all, which no names stand for."""
+    return one_or_more(names) or None
+
+
 def _selected(rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     import polars as pl
 
-    if not names:
+    chosen = _choice(names)
+    if chosen is None:
         return rows
-    chosen = one_or_more(names) or []
     return rows.filter(pl.col("name").is_in(chosen) | pl.col("process_name").is_in(chosen))
 
 

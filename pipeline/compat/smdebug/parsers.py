@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
-from pipeline.compat.smdebug.job import Job
+from pipeline.compat.smdebug.job import Job, file_alone
 from pipeline.compat.smdebug.readers import EVENT, SAMPLE, rows_of, system_event, trace_event
 from pipeline.compat.smdebug.types import (
     ProcessInfo,
@@ -35,7 +36,7 @@ _MARKED_PHASES = ("ForwardPass", "ComputeGradient", "ApplyGradient")
 Event = TypeVar("Event", bound=TraceEvent | ProfilerSystemEvent)
 
 
-class _Parser(Generic[Event]):
+class _Parser(ABC, Generic[Event]):
     _format: str | None = None
 
     def __init__(self) -> None:
@@ -63,9 +64,7 @@ class _Parser(Generic[Event]):
         self._events = []
 
     def _read(self, path: str) -> None:
-        job = Job(path, self._format)
-        job.refresh()
-        for row in rows_of(self._rows(job)):
+        for row in rows_of(self._rows(file_alone(path, self._format))):
             event = self._event(row)
             self._events.append((*self._span(row, event), event))
 
@@ -76,22 +75,25 @@ class _Parser(Generic[Event]):
             path.write_text(text, encoding="utf-8")
             self._read(str(path))
 
-    def _rows(self, job: Job) -> pa.Table:
-        raise NotImplementedError
+    @abstractmethod
+    def _rows(self, job: Job) -> pa.Table: ...
 
-    def _event(self, row: dict[str, Any]) -> Event:
-        raise NotImplementedError
+    @abstractmethod
+    def _event(self, row: dict[str, Any]) -> Event: ...
 
+    @abstractmethod
     def _span(self, row: dict[str, Any], event: Event) -> tuple[int, int]:
         """Start and end in nanoseconds."""
-        raise NotImplementedError
 
 
 class _TraceParser(_Parser[TraceEvent]):
     type = ""
 
     def read_events_from_file(self, tracefile: str) -> None:
-        """Add the events of a file, which may be compressed, open or cut off."""
+        """Add the events of a file, which may be compressed, open or cut off.
+
+        Raises ``SourceError`` where there is none, or it is no trace.
+        """
         self._read(tracefile)
 
     def read_events_from_json_data(
@@ -135,7 +137,9 @@ class _TraceParser(_Parser[TraceEvent]):
         return job.framework_events(EVENT)
 
     def _event(self, row: dict[str, Any]) -> TraceEvent:
-        return trace_event(row)
+        event = trace_event(row)
+        event.file_type = self.type
+        return event
 
     def _span(self, row: dict[str, Any], event: TraceEvent) -> tuple[int, int]:
         return row["ts_ns"], row["end_ns"]
@@ -186,7 +190,10 @@ class ProfilerSystemEvents(_Parser[ProfilerSystemEvent]):
     _format = "system"
 
     def read_events_from_file(self, eventfile: str) -> None:
-        """Add the samples of a file, which may be compressed, open or cut off."""
+        """Add the samples of a file, which may be compressed, open or cut off.
+
+        Raises ``SourceError`` where there is none, or it has none.
+        """
         self._read(eventfile)
 
     def read_events_from_json_data(

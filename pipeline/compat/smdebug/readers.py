@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ SAMPLE = ("ts_ns", "value", "system_metric", "dimension", "nodeID", "type")
 """The columns of ``Job`` that make a ``TraceEvent`` and a ``ProfilerSystemEvent``."""
 
 
-class _Reader:
+class _Reader(ABC):
     """What both kinds of reader share: the list of files."""
 
     _is_system: bool
@@ -49,19 +50,23 @@ class _Reader:
         self._job = job_of(str(path))
 
     def refresh_event_file_list(self) -> None:
-        """See the files that are new or have changed since."""
+        """See the files that are new or have changed; a query that comes near the newest does so
+        by itself.
+        """
         self._job.refresh()
 
     def get_timestamp_of_first_available_file(self) -> int:
-        """Time in the name of the first file, microseconds since the epoch; 0 where none is."""
+        """Time of the first file, in microseconds since the epoch; 0 where none is."""
         return self.get_current_time_range_for_event_query()[0]
 
     def get_timestamp_of_latest_available_file(self) -> int:
-        """Time in the name of the last file, microseconds since the epoch; 0 where none is."""
+        """Time of the last file, in microseconds since the epoch; 0 where none is."""
         return self.get_current_time_range_for_event_query()[1]
 
     def get_current_time_range_for_event_query(self) -> tuple[int, int]:
-        """Times in the names of the first and the last file, in microseconds; (0, 0) for none."""
+        """Times of the first and the last file, in microseconds since the epoch: those in their
+        names, of a TensorFlow trace that of its last event; (0, 0) where there is no file.
+        """
         times = self._job.file_times(self._is_system)
         return (times[0], times[-1]) if times else (0, 0)
 
@@ -73,8 +78,19 @@ class _Reader:
         event_type: str | None = None,
         file_suffix_filter: Sequence[str] | None = None,
     ) -> list[Any]:
-        """Events or samples between two times."""
-        raise NotImplementedError
+        """Events or samples that were under way between two times, both included, by start.
+
+        ``file_suffix_filter`` lists endings of the names of files. ``event_type`` chooses samples
+        of one type, such as cpu; events have none: ``UsageError``.
+        """
+        start, end = nanoseconds_of(start_time, unit), nanoseconds_of(end_time, unit)
+        return self._found(start, end, event_type, file_suffix_filter)
+
+    @abstractmethod
+    def _found(
+        self, start: int, end: int, event_type: str | None, uris: Sequence[str] | None
+    ) -> list[Any]:
+        """Events or samples between nanoseconds."""
 
     def get_events_by_step(
         self,
@@ -90,30 +106,19 @@ class _Reader:
 
     def _get_time_interval_for_step(self, start_step: int, end_step: int) -> tuple[int, int]:
         """Microseconds of the start of a step, and of just before another; (0, 0) for none."""
-        steps = self._job.run.steps()["step"]
-        if start_step not in steps or end_step not in steps:
-            return 0, 0
-        try:
-            ((start, end),) = self._job.run.step_interval(start_step, end_step).rows()
-        except UsageError:
-            return 0, 0
-        return start // 1000, end // 1000
+        first, until = self._job.step_starts(start_step, end_step)
+        return (0, 0) if first is None or until is None else (first, until - 1)
 
 
 class _AlgorithmReader(_Reader):
     _is_system = False
 
-    def get_events(
-        self,
-        start_time: float,
-        end_time: float,
-        unit: TimeUnits = TimeUnits.MICROSECONDS,
-        event_type: str | None = None,
-        file_suffix_filter: Sequence[str] | None = None,
+    def _found(
+        self, start: int, end: int, event_type: str | None, uris: Sequence[str] | None
     ) -> list[TraceEvent]:
-        """Finished events that were under way between two times, both included, by start."""
-        start, end = nanoseconds_of(start_time, unit), nanoseconds_of(end_time, unit)
-        rows = self._job.framework_events(EVENT, start, end, uris=file_suffix_filter)
+        if event_type is not None:
+            raise UsageError(f"framework events have no type such as {event_type!r}: leave it out")
+        rows = self._job.framework_events(EVENT, start, end, uris=uris)
         return [trace_event(row) for row in rows_of(rows)]
 
 
@@ -127,9 +132,9 @@ def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
 def trace_event(row: dict[str, Any]) -> TraceEvent:
     """The record of a row of ``Job.framework_events``."""
     return TraceEvent(
-        start_time=whole(row["ts_ns"]),
-        event_name=row["name"],
-        duration=whole(row["dur_ns"]),
+        ts=whole(row["ts_ns"]),
+        name=row["name"],
+        dur=whole(row["dur_ns"]),
         phase_pid=row["phase_pid"],
         phase_tid=row["phase_tid"],
         event_args=None if row["args"] is None else json.loads(row["args"]),
@@ -145,17 +150,10 @@ def trace_event(row: dict[str, Any]) -> TraceEvent:
 class _SystemReader(_Reader):
     _is_system = True
 
-    def get_events(
-        self,
-        start_time: float,
-        end_time: float,
-        unit: TimeUnits = TimeUnits.MICROSECONDS,
-        event_type: str | None = None,
-        file_suffix_filter: Sequence[str] | None = None,
+    def _found(
+        self, start: int, end: int, event_type: str | None, uris: Sequence[str] | None
     ) -> list[ProfilerSystemEvent]:
-        """Samples between two times, both included; of one type, such as cpu, if given."""
-        start, end = nanoseconds_of(start_time, unit), nanoseconds_of(end_time, unit)
-        rows = self._job.system_events(SAMPLE, start, end, type=event_type)
+        rows = self._job.system_events(SAMPLE, start, end, type=event_type, uris=uris)
         return [system_event(row) for row in rows_of(rows)]
 
 
@@ -183,7 +181,7 @@ class S3AlgorithmMetricsReader(_AlgorithmReader):
     """Framework events of a prefix on S3, with the credentials of the usual AWS environment."""
 
     def __init__(self, s3_trial_path: str, use_in_memory_cache: bool = False) -> None:
-        super().__init__(s3_trial_path)
+        super().__init__(_on_s3(s3_trial_path))
 
 
 class LocalSystemMetricsReader(_SystemReader):
@@ -198,4 +196,10 @@ class S3SystemMetricsReader(_SystemReader):
     """System metrics of a prefix on S3, with the credentials of the usual AWS environment."""
 
     def __init__(self, s3_trial_path: str, use_in_memory_cache: bool = False) -> None:
-        super().__init__(s3_trial_path)
+        super().__init__(_on_s3(s3_trial_path))
+
+
+def _on_s3(path: str) -> str:
+    if not str(path).startswith(("s3://", "s3a://")):
+        raise UsageError(f"{path} is no URL on S3, as in s3://bucket/folder")
+    return path

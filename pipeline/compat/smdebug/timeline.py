@@ -63,15 +63,15 @@ class MergedTimeline:
         this for an empty one. Raises ``UsageError`` for steps that are not there.
         """
         chosen = {"lowgpu": ()} if sys_metrics_filter is None else sys_metrics_filter
+        self._job.refresh()
         ranged: dict[str, Any] = {"start": int(start), "end": int(end), "unit": "us"}
         if MergeUnit(unit) is MergeUnit.STEP:
-            ((first, last),) = self._job.run.step_interval(int(start), int(end)).rows()
-            if int(end) not in self._job.run.steps()["step"]:
-                raise UsageError(f"{self.path} has no step {int(end)}")
-            ranged = {"start": first, "end": last, "unit": "ns"}
-            end = last // 1000
-        self._job.refresh()
-        out = self.file_name(end)
+            first, until = self._job.step_starts(int(start), int(end))
+            if first is None or until is None:
+                step = int(start) if first is None else int(end)
+                raise UsageError(f"{self.path} has no step {step}")
+            ranged |= {"start": first, "end": until - 1}
+        out = self.file_name(ranged["end"])
         self._job.run.merge_timeline(
             out,
             **ranged,

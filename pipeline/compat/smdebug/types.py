@@ -65,32 +65,46 @@ class ProcessInfo:
     name: str
 
 
-@dataclass
 class TraceEvent:
-    """A slice of a framework timeline; times are microseconds since the epoch."""
+    """A slice of a framework timeline; times are microseconds since the epoch.
 
-    start_time: float
-    event_name: str
-    duration: float
-    phase_pid: int
-    phase_tid: int
-    event_args: dict[str, Any] | None
-    node_id: str
-    phase: str
-    file_type: str
-    event_phase: str = ""
-    pid: int = 0
-    tid: int = 0
+    ``phase_pid`` and ``phase_tid`` are the numbers of its process and thread in the trace,
+    ``event_phase`` is the name of that process; ``pid`` and ``tid`` are those of the system.
+    """
 
-    @property
-    def process_info(self) -> ProcessInfo:
-        """The process that the event is shown in."""
-        return ProcessInfo(self.phase_pid, self.event_phase)
+    def __init__(
+        self,
+        ts: float,
+        name: str,
+        dur: float,
+        phase_pid: int,
+        phase_tid: int,
+        event_args: dict[str, Any] | None,
+        node_id: str,
+        phase: str,
+        file_type: str,
+        event_phase: str = "",
+        pid: int = 0,
+        tid: int = 0,
+        process_info: ProcessInfo | None = None,
+    ) -> None:
+        self.start_time = ts
+        self.event_name = name
+        self.duration = dur
+        self.end_time = ts + dur
+        self.phase_pid = phase_pid
+        self.phase_tid = phase_tid
+        self.event_args = event_args
+        self.node_id = node_id
+        self.phase = phase
+        self.file_type = file_type
+        self.event_phase = event_phase
+        self.pid = pid
+        self.tid = tid
+        self.process_info = process_info or ProcessInfo(phase_pid, event_phase)
 
-    @property
-    def end_time(self) -> float:
-        """End in microseconds since the epoch."""
-        return self.start_time + self.duration
+    def __repr__(self) -> str:
+        return f"TraceEvent({self.to_json()})"
 
     def to_json(self) -> str:
         """The event as in a Chrome trace."""
@@ -108,13 +122,24 @@ class TraceEvent:
         return json.dumps(record)
 
 
-@dataclass
 class ProfilerSystemEvent:
     """A sample of a system metric; ``timestamp`` is seconds since the epoch."""
 
-    type: str
-    name: str | None
-    dimension: str
-    value: float | None
-    node_id: str
-    timestamp: float
+    def __init__(
+        self,
+        event_type: str,
+        name: str | None,
+        dimension: str,
+        value: float | None,
+        node_id: str,
+        timestamp: float,
+    ) -> None:
+        self.type = event_type
+        self.name = name
+        self.dimension = dimension
+        self.value = value
+        self.node_id = node_id
+        self.timestamp = timestamp
+
+    def __repr__(self) -> str:
+        return f"ProfilerSystemEvent({vars(self)})"
