@@ -17,15 +17,31 @@ WITH given AS (
     GROUP BY t_ns
 ),
 
+-- Ranking sorts the slices, and most lie between two instants. Of the short ones, no longer than a
+-- bucket, only those can hold an instant that start in its bucket or in the one before.
+buckets AS (
+    SELECT GREATEST((MAX(t_ns)::HUGEINT - MIN(t_ns)) // (16 * COUNT(*)), 1)::BIGINT AS width_ns
+    FROM given
+),
+
+near AS (
+    SELECT DISTINCT t_ns // width_ns - UNNEST([0, 1]) AS bucket
+    FROM given, buckets
+),
+
 slices AS (
     SELECT process_name, name, ts_ns, end_ns, dur_ns
     FROM events
     WHERE
         run = run_name AND clock = clock_name AND kind = 'slice'
         AND end_ns > (SELECT MIN(t_ns) FROM given) AND ts_ns < (SELECT MAX(t_ns) FROM given)
+        AND (
+            dur_ns > (SELECT width_ns FROM buckets)
+            OR ts_ns // (SELECT width_ns FROM buckets) IN (SELECT bucket FROM near)
+        )
 ),
 
--- Most slices lie between two instants: they are left out before the second rank is looked for.
+-- Those that hold none are left out before the second rank is looked for.
 ending AS (
     SELECT s.*, g.so_far AS before_end
     FROM slices AS s

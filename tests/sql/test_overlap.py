@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -29,6 +30,21 @@ def rows(slices: list[Any]) -> list[dict[str, Any]]:
 def test_overlap_at_counts_each_pair_of_a_slice_and_an_instant(
     small: SmallLake, slices: list[Any], instants: list[int]
 ) -> None:
+    check_instants(small, slices, instants)
+
+
+@settings(SLOW, max_examples=40)
+@given(chance=st.randoms(use_true_random=False), number=st.integers(1, 40))
+def test_overlap_at_of_many_slices_far_apart(
+    small: SmallLake, chance: Random, number: int
+) -> None:
+    starts = [chance.randint(-20_000, 20_000) for _ in range(60)]
+    slices = [((a, a + chance.choice([0, 1, 50, 400, 900, 30_000])), "a", "n0") for a in starts]
+    instants = [chance.choice(starts) + chance.randint(-1, 900) for _ in range(number)]
+    check_instants(small, slices, instants)
+
+
+def check_instants(small: SmallLake, slices: list[Any], instants: list[int]) -> None:
     small.fill("events", rows(slices))
     want: dict[str, list[int]] = {}
     for (start, end), name, _ in slices:
