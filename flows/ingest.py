@@ -19,6 +19,7 @@ from prefect.futures import as_completed
 from prefect.task_runners import TaskRunner
 from pydantic import Field
 
+from flows.markdown import literal
 from flows.runners import Runner, task_runner
 from flows.tasks import STORAGE_TASK
 from pipeline.batch import BatchResult, WrittenBatch, commit_batches, write_batch
@@ -149,11 +150,11 @@ def show_report(report: IngestReport) -> None:
         f"{report.rejected:,} pieces rejected, {report.unchanged} files unchanged"
     )
     get_run_logger().info("%s in %.1f s", line, report.seconds)
-    failed = "".join(f"\n- {failure.reason}" for failure in report.failed[:_SHOWN])
+    failed = "".join(f"\n- {literal(failure.reason)}" for failure in report.failed[:_SHOWN])
     more = len(report.failed) - _SHOWN
+    title = literal(", ".join(report.runs)) or "Nothing new"
     text = (
-        f"# {', '.join(report.runs) or 'Nothing new'}\n\n{line}, in {report.seconds:.1f} s.\n\n"
-        f"The lake is `{report.lake}`.\n"
+        f"# {title}\n\n{line}, in {report.seconds:.1f} s.\n\nThe lake is {literal(report.lake)}.\n"
     )
     if failed:
         text += f"\n## Files that could not be read\n{failed}\n"

@@ -8,6 +8,7 @@ from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_markdown_artifact
 from pydantic import Field
 
+from flows.markdown import literal
 from flows.tasks import STORAGE_TASK
 from pipeline.retention import delete_expired
 from pipeline.store.compact import DEFAULT_GRACE_SECONDS, CompactReport, compact
@@ -56,9 +57,9 @@ def maintain_lake(
         f"{report.removed} dead files removed"
     )
     get_run_logger().info(line)
-    names = "".join(f"\n- `{run}`" for run in gone)
+    names = "".join(f"\n- {literal(run)}" for run in gone)
     create_markdown_artifact(
-        f"# {lake}\n\n{line}.\n{names}",
+        f"# {literal(lake)}\n\n{line}.\n{names}",
         key="maintain-summary",
         description="What was put in order",
     )

@@ -221,8 +221,8 @@ def _discover(
     def known(uri: str, fingerprint: str, run_name: str) -> bool:
         if not listing.retry_failed and held.failed.get(uri) == fingerprint:
             return True
-        now = held.live.get(uri)
-        return now is not None and now == _Live(fingerprint, run_name, format or now.format)
+        now = held.files.get(uri)
+        return now is not None and now == _File(fingerprint, run_name, format or now.format)
 
     return discover(
         sources,
@@ -230,14 +230,14 @@ def _discover(
         format=format,
         storage_options=options,
         known=known,
-        known_uris=[uri for uri, now in held.live.items() if run in (None, now.run)],
+        known_uris=[uri for uri, now in held.files.items() if run in (None, now.run)],
         failed_uris=held.failed.keys(),
         listing=listing,
     )
 
 
 @dataclass(frozen=True)
-class _Live:
+class _File:
     """What the lake holds of a file."""
 
     fingerprint: str
@@ -247,11 +247,11 @@ class _Live:
 
 @dataclass(frozen=True)
 class _Held:
-    """What the lake holds: each file, the fingerprints of those that could not be read, and the
-    latest version.
+    """What the lake holds, or held until retention let go of it: each file, the fingerprints of
+    those that could not be read, and the latest version.
     """
 
-    live: dict[str, _Live] = field(default_factory=dict)
+    files: dict[str, _File] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     latest: int = 0
 
@@ -264,11 +264,11 @@ def _held_files(place: LakePath) -> _Held:
 
 
 def _held_in(store: Store) -> _Held:
-    rows = run_sql(store.connection, "queries/live_files").fetchall()
+    rows = run_sql(store.connection, "queries/known_files").fetchall()
     failed = run_sql(store.connection, "queries/failed_files").fetchall()
     ((latest,),) = run_sql(store.connection, "queries/latest_version").fetchall()
-    live = {uri: _Live(*rest) for uri, *rest in rows}
-    return _Held(live, dict(failed), latest)
+    files = {uri: _File(*rest) for uri, *rest in rows}
+    return _Held(files, dict(failed), latest)
 
 
 def plan_batches(sources: Sequence[Source]) -> Iterator[list[Source]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.errors import UsageError
 from pipeline.sqlfiles import sql_text
-from pipeline.store.compact import delete_run
+from pipeline.store.compact import expire_run
 from pipeline.store.lake import Store
 
 __all__ = ["delete_expired", "expired_runs"]
@@ -30,9 +30,10 @@ def delete_expired(
 ) -> list[str]:
     """Delete the runs of ``expired_runs`` and give their names.
 
-    They are hidden at once; their files go with a later compaction.
+    They are hidden at once; their files go with a later compaction. Their traces are not ingested
+    again, though they may still be where they were.
     """
     runs = expired_runs(store, keep_days, keep_runs)
     for run in runs:
-        delete_run(store, run)
+        expire_run(store, run)
     return runs

@@ -49,14 +49,28 @@ class CompactReport:
 def delete_run(store: Store, run: str) -> int:
     """Delete a run: one more ledger row. Returns how many files it hides.
 
-    The data files stay until a compaction after the grace period. Raises ``SourceError`` where
-    there is no such run.
+    The data files stay until a compaction after the grace period. The files it was read from can
+    be ingested again; so can those of a run that expired. Raises ``SourceError`` where there is no
+    such run.
     """
-    files = store.run(run).sources().height
+    return _hide(store, run, "delete")
+
+
+def expire_run(store: Store, run: str) -> int:
+    """Let go of a run as ``delete_run`` does, but the files it was read from, which may still be
+    where they are, are not ingested again.
+    """
+    return _hide(store, run, "expire")
+
+
+def _hide(store: Store, run: str, action: str) -> int:
+    store.refresh()
+    expired = run_sql(store.connection, "queries/expired_files", {"run": run}).fetchall()
+    files = len(expired) or store.run(run).sources().height
     ((latest,),) = run_sql(store.connection, "queries/latest_version").fetchall()
     batch_id = new_batch_id()
     row = LedgerRow(
-        action="delete",
+        action=action,
         ingest_id=new_ingest_ids(1)[0],
         version=new_version(latest),
         run=run,

@@ -13,7 +13,7 @@ WITH rows_of_files AS (
 ),
 
 deletions AS (
-    SELECT run, version, committed_at FROM _ledger WHERE action = 'delete'
+    SELECT run, version, committed_at FROM _ledger WHERE action IN ('delete', 'expire')
 ),
 
 ends AS (
@@ -31,4 +31,4 @@ SELECT
 FROM ends
 GROUP BY batch_id, run_key, node_key
 UNION ALL
-SELECT batch_id, run_key, NULL, committed_at FROM _ledger WHERE action = 'delete'
+SELECT batch_id, run_key, NULL, committed_at FROM _ledger WHERE action IN ('delete', 'expire')

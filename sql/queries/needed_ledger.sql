@@ -1,11 +1,13 @@
--- Ledger files that must stay (batch_id): those with a live or a failed row, deletions that still
--- hide older rows, and newest rows of a file that hide older ones in another ledger file.
+-- Ledger files that must stay (batch_id): those with a live, a failed or an expired row, deletions
+-- that still hide older rows, and newest rows of a file that hide older ones in another ledger file.
 SELECT DISTINCT batch_id FROM _shown_sources
+UNION
+SELECT batch_id FROM _expired_sources
 UNION
 SELECT d.batch_id
 FROM _ledger AS d
 WHERE
-    d.action = 'delete'
+    d.action IN ('delete', 'expire')
     AND EXISTS (
         SELECT 1 FROM _ledger AS l
         WHERE l.action = 'ingest' AND l.run = d.run AND l.version <= d.version

@@ -57,8 +57,10 @@ def test_artifacts_say_what_was_done(job: Path, tmp_path: Path) -> None:
 
     bad = job / "framework" / "pevents" / "2020080522" / "1_7-algo-1_pythontimeline.json"
     bad.write_text('[{"ph": "X", "name": "a", "pid": 1, "ts": "soon", "dur": 1}]')
-    report = ingest_traces([str(job)], str(tmp_path / "lake"), run="named")
-    assert (report.runs, report.rejected) == (("named",), 1)
+    hostile = job / "<img src=x>\n# [no](title) `a`.json.gz"
+    hostile.write_bytes(b"\x1f\x8bnothing")
+    report = ingest_traces([str(job)], str(tmp_path / "lake"), run="named_*run*")
+    assert (report.runs, report.rejected) == (("named_*run*",), 1)
     (row, system) = json.loads(artifacts("ingest-files")[0])
     assert {key: row[key] for key in ("format", "files", "events", "rejected")} == {
         "format": "smdebug", "files": 9, "events": 320, "rejected": 1,
@@ -67,7 +69,8 @@ def test_artifacts_say_what_was_done(job: Path, tmp_path: Path) -> None:
     assert (system["format"], system["metrics"]) == ("system", 1)
     assert artifacts("ingest-progress")[0] == 100
     summary = artifacts("ingest-summary")[0]
-    assert summary.startswith("# named\n")
+    assert summary.startswith("# named\\_\\*run\\*\n")
+    assert "\\<img src=x\\> \\# \\[no\\]\\(title\\) \\`a\\`.json.gz" in summary
     assert (
         "10 files with 320 events and 1 metrics, 1 pieces rejected, 0 files unchanged" in summary
     )

@@ -117,7 +117,9 @@ def _wait_until_it_serves(server: subprocess.Popen[bytes], s3: S3) -> None:
 
 @dataclass
 class Proxy:
-    """Passes requests on, a third of them not well; ``counts`` says what became of how many."""
+    """Passes requests on, a third of them not well; ``counts`` says what became of how many, and
+    how many bytes were sent back.
+    """
 
     s3: S3
     counts: Counter[str]
@@ -178,6 +180,7 @@ def unreliable(
             upstream.request(self.command, self.path, body or None, headers)
             answer = upstream.getresponse()
             data = answer.read()
+            counts["bytes"] += len(data)
             self.send_response(answer.status)
             for key, value in answer.getheaders():
                 if key.lower() not in hop:

@@ -189,6 +189,28 @@ def test_settled_hours_are_not_listed_again(s3: S3, tmp_path: Path) -> None:
     assert sorted(find_remote(s3.files, place)) == sorted([*paths, late, f"{place}/framework/end"])
 
 
+@pytest.mark.slow
+def test_of_twenty_thousand_objects_few_are_listed_again(s3: S3, tmp_path: Path) -> None:
+    """A hundred in each of two hundred hours; what the server sends for a listing is counted."""
+    place = f"{BUCKET}/{tmp_path.name}/job"
+    hours = [f"202008{day:02d}{hour:02d}" for day in range(1, 11) for hour in range(20)]
+    paths = [
+        f"{place}/framework/pevents/{hour}/{n}_7-algo-1_pythontimeline.json"
+        for hour in hours for n in range(100)
+    ]  # fmt: skip
+    for first in range(0, len(paths), 2000):
+        s3.files.pipe(dict.fromkeys(paths[first : first + 2000], b"[]"), batch_size=256)
+    sent = []
+    with unreliable(s3, lambda number, method: "passed") as proxy:
+        for settled in (frozenset(), settled_hours(paths, [], 1)):
+            before = proxy.counts.copy()
+            found = find_remote(proxy.s3.files, place, settled)
+            sent.append(proxy.counts - before)
+            assert len(found) == (200 if settled else 20_000)
+    assert sent[1]["bytes"] < sent[0]["bytes"] / 10
+    assert sent[1]["passed"] < sent[0]["passed"], sent
+
+
 def test_an_ingest_lists_only_hours_that_may_change(s3: S3, tmp_path: Path) -> None:
     place = f"{BUCKET}/{tmp_path.name}/job"
     trace = json.dumps([event("a", BASE, 1)]).encode()
