@@ -21,5 +21,5 @@ CREATE OR REPLACE TEMP MACRO other_args_fields(args) AS from_json(args, '{
 -- A sample of system metrics.
 CREATE OR REPLACE TEMP MACRO sample_fields(head) AS from_json(head, '{
     "Type": "VARCHAR", "Name": "VARCHAR", "Dimension": "VARCHAR", "Value": "DOUBLE",
-    "NodeId": "VARCHAR", "Timestamp": "DECIMAL(28,9)"
+    "NodeId": "VARCHAR", "Timestamp": "DECIMAL(28,9)", "Unit": "VARCHAR"
 }');

@@ -3,8 +3,7 @@
 
 INSERT INTO metric_rows
 SELECT
-    s.file_no, s.seq, s.ts_ns, s.resource, s.device, s.metric, s.value, system_unit(s.metric),
-    f.rank
+    s.file_no, s.seq, s.ts_ns, s.resource, s.device, s.metric, s.value, s.unit, f.rank
 FROM samples AS s
 INNER JOIN files AS f ON f.file_no = s.file_no
 WHERE s.status IS NULL AND s.reject IS NULL;

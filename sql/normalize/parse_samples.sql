@@ -1,6 +1,7 @@
 -- Reads lines (one system metric sample each). The smdebug system layout: Type, Name, Dimension,
 -- Value, NodeId, Timestamp (seconds since the epoch, cut to whole nanoseconds from the decimal
--- text). $quick: the lines were cut by pattern. Columns: those of samples (tables.sql).
+-- text), and Unit where the writer says it. $quick: the lines were cut by pattern. Columns: those
+-- of samples (tables.sql).
 WITH heads AS (
     SELECT
         file_no, seq, head,
@@ -9,7 +10,11 @@ WITH heads AS (
 ),
 
 counted AS (
-    SELECT *, CASE WHEN h IS NOT NULL THEN len(json_keys(head)) END AS key_count FROM heads
+    SELECT
+        *,
+        CASE WHEN h IS NOT NULL THEN len(json_keys(head)) END AS key_count,
+        CASE WHEN h.Unit IS NULL THEN 6 ELSE 7 END AS own_keys
+    FROM heads
 ),
 
 checked AS (
@@ -18,9 +23,9 @@ checked AS (
         CASE
             WHEN h IS NULL THEN 'broken'
             WHEN key_count = 0 THEN 'empty'
-            WHEN key_count <> 6 AND NOT $quick
+            WHEN key_count <> own_keys AND NOT $quick
                 AND len(list_distinct(json_keys(head))) < key_count THEN 'twice'
-            WHEN key_count <> 6 AND $quick THEN 'twice'
+            WHEN key_count <> own_keys AND $quick THEN 'twice'
         END AS status,
         TRY_CAST(h.Timestamp * 1000000000 AS BIGINT) AS ts_ns
     FROM counted
@@ -36,5 +41,6 @@ SELECT
     END AS reject,
     ts_ns, system_resource(h.Type) AS resource, h.Name AS device, h.Dimension AS metric,
     CASE WHEN isfinite(h.Value) THEN h.Value END AS value,
+    COALESCE(h.Unit, system_unit(h.Dimension)) AS unit,
     h.NodeId AS node
 FROM checked

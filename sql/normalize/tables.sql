@@ -30,7 +30,8 @@ CREATE TEMP TABLE tally (
 -- One row a line of a system metrics file.
 CREATE TEMP TABLE samples (
     file_no INTEGER, seq BIGINT, status VARCHAR, reject VARCHAR,
-    ts_ns BIGINT, resource VARCHAR, device VARCHAR, metric VARCHAR, value DOUBLE, node VARCHAR
+    ts_ns BIGINT, resource VARCHAR, device VARCHAR, metric VARCHAR, value DOUBLE, unit VARCHAR,
+    node VARCHAR
 );
 
 -- A begin and the end that closes it.

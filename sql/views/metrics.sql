@@ -20,6 +20,6 @@ COMMENT ON COLUMN metrics.resource IS 'cpu, gpu, memory, disk, network; counter 
 COMMENT ON COLUMN metrics.device IS 'Which one: cpu0, gpu1, eth0; the name of the counter.';
 COMMENT ON COLUMN metrics.metric IS 'What was measured, as GPUUtilization; the series of the counter.';
 COMMENT ON COLUMN metrics.value IS 'The sample; null where the writer had no number (a gap).';
-COMMENT ON COLUMN metrics.unit IS 'Unit of value where it is known: percent, bytes, milliseconds, count, operations/s.';
+COMMENT ON COLUMN metrics.unit IS 'Unit of value where it is known: percent, bytes, bytes/s, milliseconds, count, operations/s, …, as the source says.';
 COMMENT ON COLUMN metrics.rank IS 'Rank of the process in the distributed job, if known.';
 COMMENT ON COLUMN metrics.clock IS 'epoch or trace, as in events.';

@@ -61,6 +61,9 @@ def test_composer_units_are_put_right(tmp_path: Path) -> None:
             counter("disk/nvme0n1/write_bytes", "field_name", 4096),
             counter("network/eth0/kb_sent", "kb_sent", 100.0),  # bytes / 2^3: 800 bytes
             counter("memory/cuda/alloc_mem", "alloc_mem", 5),
+            counter("memory/swap", "used_bytes", 3),
+            counter("network/eth0/bytes_recv", "bytes_recv", 9),
+            counter("disk/sda/read_time", "read_time", 11),
             {**batch, "ph": "B"},
             {**batch, "ph": "E", "ts": 1_600_000_000_000_009},
         ],
@@ -77,6 +80,9 @@ def test_composer_units_are_put_right(tmp_path: Path) -> None:
         ("disk", "nvme0n1", "write_bytes", 4096.0, "bytes", 3),
         ("network", "eth0", "bytes_sent", 800.0, "bytes", 3),
         ("memory", "cuda", "alloc_mem", 5.0, None, 3),
+        ("memory", "swap", "used_bytes", 3.0, "bytes", 3),
+        ("network", "eth0", "bytes_recv", 9.0, "bytes", 3),
+        ("disk", "sda", "read_time", 11.0, "milliseconds", 3),
     ]
     assert rows(tmp_path, "SELECT name, step, rank, dur_ns, clock FROM events") == [
         ("event/batch", 41, 3, 8000, "epoch")
@@ -386,3 +392,23 @@ def test_what_an_end_says_wins_over_its_begin(tmp_path: Path) -> None:
         (9, 20, 3, 1, 5, 6, "9", "begin"),
         (8, 10, 3, None, None, None, "8", "begin"),
     ]
+
+
+def test_the_unit_that_a_sample_gives_wins_over_its_name(tmp_path: Path) -> None:
+    sample = {"Type": "i/o", "Name": "sda", "NodeId": "n", "Timestamp": 1596668220.0, "Value": 1}
+    lines = [
+        {**sample, "Dimension": "ReadBytes"},
+        {**sample, "Dimension": "ReadBytes", "Unit": "bytes/s"},
+        {**sample, "Dimension": "Heat", "Unit": "celsius"},
+        {**sample, "Dimension": "Heat", "Unit": None},
+    ]
+    path = tmp_path / "job" / "system" / "incremental" / "1596668220.n.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines * 100))
+    pipeline.ingest(tmp_path / "job", tmp_path / "lake")
+    query = "SELECT metric, unit, COUNT(*) FROM metrics GROUP BY ALL ORDER BY ALL"
+    assert rows(tmp_path, query) == [
+        ("Heat", "celsius", 100), ("Heat", None, 100), ("ReadBytes", "bytes", 100),
+        ("ReadBytes", "bytes/s", 100),
+    ]  # fmt: skip
+    assert rows(tmp_path, "SELECT rejected FROM sources") == [(0,)]

@@ -1,7 +1,8 @@
 -- Composer writes the global rank as pid, and the batch number as args.batch.
 -- Its SystemProfiler has three faults of unit, put right here: memory/* *_gb series hold
 -- bytes / 2^9, network/* kb_* series hold bytes / 2^3, and a disk series is named field_name
--- whatever it holds, so its name is the last part of the event's.
+-- whatever it holds, so its name is the last part of the event's. Series that are named by what
+-- they hold (*_bytes, bytes_*, a disk's by its field) are taken as they are.
 
 -- Step of a composer event.
 CREATE OR REPLACE TEMP MACRO composer_step(name, step_num, batch) AS batch;
@@ -18,6 +19,10 @@ CREATE OR REPLACE TEMP MACRO composer_series(name, series) AS CASE
     WHEN starts_with(name, 'memory/cuda/') THEN {
         resource: 'memory', device: 'cuda', metric: series, unit: NULL, factor: 1.0::DOUBLE
     }
+    WHEN starts_with(name, 'memory/') AND ends_with(series, '_bytes') THEN {
+        resource: 'memory', device: split_part(name, '/', 2), metric: series, unit: 'bytes',
+        factor: 1.0::DOUBLE
+    }
     WHEN starts_with(name, 'memory/') AND ends_with(series, '_gb') THEN {
         resource: 'memory', device: split_part(name, '/', 2),
         metric: regexp_replace(series, '_gb$', '_bytes'), unit: 'bytes', factor: 512.0::DOUBLE
@@ -26,7 +31,12 @@ CREATE OR REPLACE TEMP MACRO composer_series(name, series) AS CASE
         resource: 'network', device: regexp_extract(name, '^network/(.*)/[^/]*$', 1),
         metric: regexp_replace(series, '^kb_', 'bytes_'), unit: 'bytes', factor: 8.0::DOUBLE
     }
-    WHEN starts_with(name, 'disk/') AND series = 'field_name' THEN {
+    WHEN starts_with(name, 'network/') AND starts_with(series, 'bytes_') THEN {
+        resource: 'network', device: regexp_extract(name, '^network/(.*)/[^/]*$', 1),
+        metric: series, unit: 'bytes', factor: 1.0::DOUBLE
+    }
+    WHEN starts_with(name, 'disk/') AND series IN ('field_name', regexp_extract(name, '[^/]*$'))
+        THEN {
         resource: 'disk', device: regexp_extract(name, '^disk/(.*)/[^/]*$', 1),
         metric: regexp_extract(name, '[^/]*$'),
         unit: CASE

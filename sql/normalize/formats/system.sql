@@ -1,4 +1,5 @@
--- The smdebug system layout: what its Type names, and in which unit its metrics come.
+-- The smdebug system layout: what its Type names, and in which unit its metrics come where no Unit
+-- says it.
 
 -- resource of a Type: as it is, but i/o is disk.
 CREATE OR REPLACE TEMP MACRO system_resource(type) AS
