@@ -12,7 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+
+from pipeline.locks import lock
 
 __all__ = ["spill_folder"]
 
@@ -30,8 +31,8 @@ def spill_folder() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         # Under its name the file is seen only when it is locked.
         unlocked = Path(folder, f"{_LOCK}.new")
-        with unlocked.open("wb") as lock:
-            _lock(lock)
+        with unlocked.open("wb") as held:
+            lock(held)
             unlocked.rename(Path(folder, _LOCK))
             yield folder
 
@@ -39,19 +40,6 @@ def spill_folder() -> Iterator[str]:
 def _remove_left_over(place: Path) -> None:
     for path in place.glob(f"{_PREFIX}*/{_LOCK}"):
         # Another user's, or gone in the meantime.
-        with suppress(OSError), path.open("rb+") as lock:
-            if _lock(lock):
+        with suppress(OSError), path.open("rb+") as held:
+            if lock(held):
                 shutil.rmtree(path.parent, ignore_errors=True)
-
-
-def _lock(file: IO[bytes]) -> bool:
-    """Lock a file for this process, if no other has. Where there are no such locks nobody has."""
-    try:
-        import fcntl
-    except ImportError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
