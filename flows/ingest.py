@@ -22,7 +22,7 @@ from pydantic import Field
 from flows.markdown import literal
 from flows.runners import Runner, task_runner
 from flows.tasks import STORAGE_TASK
-from pipeline.batch import BatchResult, WrittenBatch, commit_batches, write_batch
+from pipeline.batch import BatchResult, Gone, WrittenBatch, commit_batches, write_batch
 from pipeline.ingestion import IngestReport, Prepared, prepare
 from pipeline.sources import Listing, Source
 from pipeline.store.layout import LakePath
@@ -45,9 +45,9 @@ def read_batch(place: LakePath, batch: list[Source], latest: int) -> WrittenBatc
 
 
 @task(name="commit", **STORAGE_TASK)
-def commit(place: LakePath, batches: list[WrittenBatch]) -> BatchResult:
+def commit(place: LakePath, batches: list[WrittenBatch], gone: list[Gone]) -> BatchResult:
     """``pipeline.batch.commit_batches`` as a task."""
-    return commit_batches(place, batches)
+    return commit_batches(place, batches, gone)
 
 
 @flow(name="ingest-traces", persist_result=False)
@@ -90,10 +90,10 @@ def ingest_traces(
 def ingest_prepared(prepared: Prepared, runner: TaskRunner[Any]) -> IngestReport:
     """Read what was found in tasks and commit it at once; what was read becomes a table."""
     batches = prepared.batches
-    if not batches:
+    if not batches and not prepared.gone:
         return prepared.report
-    written = _read(prepared, batches, runner)
-    result = commit(prepared.place, written)
+    written = _read(prepared, batches, runner) if batches else []
+    result = commit(prepared.place, written, list(prepared.gone))
     show_rejects(written)
     return prepared.report.plus(result)
 

@@ -30,7 +30,14 @@ from pipeline.store.storage import storage_errors
 if TYPE_CHECKING:
     from pipeline.sources.document import Document
 
-__all__ = ["BatchResult", "WrittenBatch", "commit_batches", "commit_unreadable", "write_batch"]
+__all__ = [
+    "BatchResult",
+    "Gone",
+    "WrittenBatch",
+    "commit_batches",
+    "commit_unreadable",
+    "write_batch",
+]
 
 _NO_NODE = "node0"
 
@@ -43,6 +50,17 @@ class WrittenBatch:
     rows: tuple[LedgerRow, ...]
     written_bytes: int
     last: str
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A file that was read while it was open, up to a version of the ledger, and is there no more:
+    its writer has closed it, under another name.
+    """
+
+    uri: str
+    run: str
+    version: int
 
 
 @dataclass(frozen=True)
@@ -171,13 +189,16 @@ def write_batch(place: LakePath, batch: Sequence[Source], latest: int) -> Writte
     return WrittenBatch(batch_id, tuple(rows), written, batch[-1].uri)
 
 
-def commit_batches(place: LakePath, batches: Sequence[WrittenBatch]) -> BatchResult:
-    """Make batches visible, all of them at once.
+def commit_batches(
+    place: LakePath, batches: Sequence[WrittenBatch], gone: Sequence[Gone] = ()
+) -> BatchResult:
+    """Make batches visible and hide files that are ``gone``, all of it at once.
 
-    Raises ``StorageError`` where the lake cannot be written; then nothing of them is visible.
+    Raises ``StorageError`` where the lake cannot be written; then nothing of it has happened.
     """
     rows = [row for batch in batches for row in batch.rows]
-    commit(place, batches[0].batch_id, rows)
+    batch_id = batches[0].batch_id if batches else new_batch_id()
+    commit(place, batch_id, [*rows, *_gone_rows(batch_id, gone)])
     good = [row for row in rows if row.error is None]
     formats: dict[str, int] = {}
     for row in good:
@@ -191,8 +212,23 @@ def commit_batches(place: LakePath, batches: Sequence[WrittenBatch]) -> BatchRes
         written_bytes=sum(batch.written_bytes for batch in batches),
         files_by_format=formats,
         failed=tuple(Skipped(row.uri or "", row.error) for row in rows if row.error is not None),
-        last=batches[-1].last,
+        last=batches[-1].last if batches else "",
     )
+
+
+def _gone_rows(batch_id: str, gone: Sequence[Gone]) -> list[LedgerRow]:
+    return [
+        LedgerRow(
+            action="gone",
+            ingest_id=ingest_id,
+            version=new_version(file.version),
+            run=file.run,
+            batch_id=batch_id,
+            run_key=partition_key(file.run),
+            uri=file.uri,
+        )
+        for ingest_id, file in zip(new_ingest_ids(len(gone)), gone, strict=True)
+    ]
 
 
 def _read(workspace: Any, spool: Spool, source: Source, file_no: int) -> _Reading:

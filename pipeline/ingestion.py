@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
-from pipeline.batch import BatchResult, commit_batches, commit_unreadable, write_batch
+from pipeline.batch import BatchResult, Gone, commit_batches, commit_unreadable, write_batch
 from pipeline.errors import SourceError
 from pipeline.sources import EVERYTHING, Discovery, Listing, Skipped, Source, discover
 from pipeline.sqlfiles import run_sql
@@ -135,13 +135,16 @@ def ingest(
 class Prepared:
     """A lake that is there, and what is to be read into it: ``batches`` groups ``sources``.
 
-    ``latest`` is the highest version in the ledger; ``report`` knows what was left out.
+    ``latest`` is the highest version in the ledger; ``report`` knows what was left out. ``gone``
+    are files that were read while they were open and have got another name since: they are to be
+    hidden with the first commit.
     """
 
     place: LakePath
     sources: tuple[Source, ...]
     latest: int
     report: IngestReport
+    gone: tuple[Gone, ...] = ()
 
     @property
     def batches(self) -> list[list[Source]]:
@@ -176,7 +179,7 @@ def prepare(
         open_lake(place)
         held = _held_files(place) if store is None else store.reading(lambda: _held_in(store))
     found = _discover(names, run, format, storage_options, held, listing)
-    if not (found.sources or found.unchanged or found.failed):
+    if not (found.sources or found.unchanged or found.failed or found.gone):
         left = (*found.refused, *found.skipped)
         reasons = "; ".join(f"{skip.uri}: {skip.reason}" for skip in left[:3])
         raise SourceError(f"no trace to ingest in {', '.join(names)} ({reasons or 'empty'})")
@@ -193,7 +196,8 @@ def prepare(
         failed=(*failed, *named),
         runs=tuple(sorted({source.run for source in found.sources})),
     )
-    return Prepared(place, found.sources, held.latest, report)
+    gone = tuple(Gone(uri, held.run_of(uri), held.latest) for uri in found.gone)
+    return Prepared(place, found.sources, held.latest, report, gone)
 
 
 def read_prepared(
@@ -255,6 +259,10 @@ class _Held:
     failed: dict[str, str] = field(default_factory=dict)
     latest: int = 0
 
+    def run_of(self, uri: str) -> str:
+        """The run of a file that the lake holds; of one that failed it is not known."""
+        return self.files[uri].run if uri in self.files else ""
+
 
 def _held_files(place: LakePath) -> _Held:
     from pipeline.store.lake import Store
@@ -288,13 +296,18 @@ def plan_batches(sources: Sequence[Source]) -> Iterator[list[Source]]:
 def _read_batches(prepared: Prepared, workers: int) -> Iterator[BatchResult]:
     batches = prepared.batches
     place, latest = prepared.place, prepared.latest
+    if prepared.gone and not batches:
+        commit_batches(place, [], prepared.gone)
+    # What is gone is hidden with the first: its events may come again in any of them.
+    gone = [prepared.gone, *[()] * len(batches)]
     if workers <= 1 or len(batches) <= 1:
-        for batch in batches:
-            yield _ingest_batch(place, batch, latest)
+        for batch, hidden in zip(batches, gone, strict=False):
+            yield _ingest_batch(place, batch, latest, hidden)
         return
     with ProcessPoolExecutor(min(workers, len(batches)), mp_context=get_context("spawn")) as pool:
         futures: list[Future[BatchResult]] = [
-            pool.submit(_ingest_batch, place, batch, latest) for batch in batches
+            pool.submit(_ingest_batch, place, batch, latest, hidden)
+            for batch, hidden in zip(batches, gone, strict=False)
         ]
         try:
             for future in as_completed(futures):
@@ -304,5 +317,7 @@ def _read_batches(prepared: Prepared, workers: int) -> Iterator[BatchResult]:
                 future.cancel()
 
 
-def _ingest_batch(place: LakePath, batch: Sequence[Source], latest: int) -> BatchResult:
-    return commit_batches(place, [write_batch(place, batch, latest)])
+def _ingest_batch(
+    place: LakePath, batch: Sequence[Source], latest: int, gone: Sequence[Gone]
+) -> BatchResult:
+    return commit_batches(place, [write_batch(place, batch, latest)], gone)

@@ -41,7 +41,8 @@ class Discovery:
     """The files to read, those left alone, and how many the ledger already holds as they are.
 
     ``refused`` are files that were given by name and are no traces, ``failed`` those that could
-    not be opened.
+    not be opened. ``gone`` are files that the lake holds as they were while they were open, and
+    that are not below the folders that were listed any more.
     """
 
     sources: tuple[Source, ...]
@@ -49,6 +50,7 @@ class Discovery:
     refused: tuple[Skipped, ...]
     unchanged: int
     failed: tuple[Unreadable, ...]
+    gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,11 @@ class _File:
 
     @property
     def uri(self) -> str:
-        path = self.path if is_local(self.fs) else str(self.fs.unstrip_protocol(self.path))
-        return _readable(path)
+        return _uri(self.fs, self.path)
+
+
+def _uri(fs: Any, path: str) -> str:
+    return _readable(path if is_local(fs) else str(fs.unstrip_protocol(path)))
 
 
 def _readable(name: str) -> str:
@@ -100,8 +105,10 @@ def _folder_name(path: str) -> str:
     return parts[-1] if parts else "traces"
 
 
-def _expand(source: str, options: Mapping[str, Any], settled: Settled) -> list[_File]:
-    """All files behind one argument."""
+def _expand(
+    source: str, options: Mapping[str, Any], settled: Settled, listed: list[tuple[Any, str]]
+) -> list[_File]:
+    """All files behind one argument; a folder that this lists is added to ``listed``."""
     if not source:
         raise UsageError("the name of a source is empty: give a file, a folder or a URL")
     try:
@@ -115,6 +122,7 @@ def _expand(source: str, options: Mapping[str, Any], settled: Settled) -> list[_
         if fs.isfile(path):
             return [_File(fs, path, fs.info(path), None, bare_name(_base(path)), True)]
         if fs.isdir(path):
+            listed.append((fs, path))
             return _walk(fs, path, settled)
         if any(sign in path for sign in "*?["):
             magic = min(path.index(sign) for sign in "*?[" if sign in path)
@@ -157,6 +165,22 @@ def _walk(fs: Any, folder: str, settled: Settled) -> list[_File]:
         job = _job_of(folder, path)
         found.append(_File(fs, path, info, job, _folder_name(job or folder), False))
     return found
+
+
+def _gone(
+    missing: Iterable[str], listed: Iterable[tuple[Any, str]], settled: Settled
+) -> list[str]:
+    """Of the missing files those that were open when read, and whose folder was listed."""
+    opened = [uri for uri in missing if uri.endswith(".tmp")]
+    return sorted(
+        {
+            uri
+            for fs, folder in listed
+            for uri in opened
+            if uri.startswith(_uri(fs, folder).rstrip("/") + "/")
+            and fs._strip_protocol(uri).rpartition("/")[0] not in settled(fs)
+        }
+    )
 
 
 def _metadata_above(files: Iterable[_File], listed: Sequence[str]) -> list[str]:
@@ -246,9 +270,11 @@ def discover(
 
     chosen = format_named(format) if format else None
     files: dict[str, _File] = {}
+    folders_listed: list[tuple[Any, str]] = []
     for source in sources:
-        for file in _expand(source, storage_options or {}, settled):
+        for file in _expand(source, storage_options or {}, settled, folders_listed):
             files.setdefault(file.uri, file)
+    gone = _gone({*known_uris, *failed_uris} - files.keys(), folders_listed, settled)
     ended = {file.job for file in files.values() if file.name == JOB_END or listing.job_ended}
     now = time.time()
     folders: dict[str, int] = {}
@@ -328,4 +354,6 @@ def discover(
                 fingerprint=fingerprint,
             )
             failed.append(Unreadable(unopened, str(storage_error(error, f"read {uri}"))))
-    return Discovery(tuple(found), tuple(skipped), tuple(refused), unchanged, tuple(failed))
+    return Discovery(
+        tuple(found), tuple(skipped), tuple(refused), unchanged, tuple(failed), tuple(gone)
+    )

@@ -4,7 +4,7 @@ SELECT newest.*
 FROM (
     SELECT *
     FROM _ledger
-    WHERE action = 'ingest'
+    WHERE action IN ('ingest', 'gone')
     QUALIFY ROW_NUMBER() OVER (
         PARTITION BY uri ORDER BY version DESC, committed_at DESC, ingest_id DESC
     ) = 1
