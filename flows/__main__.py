@@ -27,7 +27,10 @@ def interval(text: str) -> timedelta:
     match = _EVERY.fullmatch(text.strip())
     if match is None or float(match[1]) == 0:
         raise UsageError(f"--every {text!r}: give a time such as 90s, 10m or 1h")
-    return timedelta(**{_UNITS[match[2]]: float(match[1])})
+    try:
+        return timedelta(**{_UNITS[match[2]]: float(match[1])})
+    except OverflowError as error:
+        raise UsageError(f"--every {text!r}: give a time that somebody lives to see") from error
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -41,37 +44,53 @@ def cli() -> None:
 @click.option("--run", help="Name of the run; by default the name of the job's folder.")
 @click.option("--every", default="10m", show_default=True, help="As 90s, 10m or 1h.")
 @click.option("--storage-option", "storage", multiple=True, metavar="KEY=VALUE")
+@click.option(
+    "--late-hours",
+    type=click.FloatRange(0),
+    default=1.0,
+    show_default=True,
+    help="Hours of a bucket that each run lists again; once a day all are.",
+)
 @click.option("--name", default="every", show_default=True, help="Name of the deployment.")
 def serve(
     sources: tuple[str, ...],
     lake: str,
     run: str | None,
     every: str,
+    late_hours: float,
     storage: tuple[str, ...],
     name: str,
 ) -> None:
-    """Ingest on a schedule until the process is ended."""
+    """Ingest on a schedule until the process is ended; once a day list everything again."""
     options = storage_options(storage)
     schedule = interval(every)
-    extra("prefect", "prefect")
+    prefect = extra("prefect", "prefect")
     from prefect.types.entrypoint import EntrypointType
 
     from flows.ingest import ingest_traces
 
     # The process may be started anywhere; folders are meant from where it was started.
     here = [source if "://" in source else str(Path(source).absolute()) for source in sources]
-    ingest_traces.serve(
-        name=name,
-        interval=schedule,
-        # By the name of the module: the flow is found wherever the process was started.
-        entrypoint_type=EntrypointType.MODULE_PATH,
-        parameters={
-            "source": here,
-            "lake": lake if "://" in lake else str(Path(lake).absolute()),
-            "run": run,
-            "storage_options": options or None,
-        },
-    )
+    parameters = {
+        "source": here,
+        "lake": lake if "://" in lake else str(Path(lake).absolute()),
+        "run": run,
+        "storage_options": options or None,
+    }
+    served = [
+        ingest_traces.to_deployment(
+            name=called,
+            interval=between,
+            # By the name of the module: the flow is found wherever the process was started.
+            entrypoint_type=EntrypointType.MODULE_PATH,
+            parameters={**parameters, "late_hours": hours},
+        )
+        for called, between, hours in (
+            (name, schedule, late_hours),
+            (f"{name}-full", timedelta(days=1), None),
+        )
+    ]
+    prefect.serve(*served)
 
 
 def main() -> None:

@@ -61,7 +61,7 @@ def ingest_traces(
     scheduler: Annotated[str | None, Field(description="Address of a Dask scheduler")] = None,
     late_hours: Annotated[
         float | None, Field(ge=0, description="Hours of a bucket that are listed again; all: null")
-    ] = 1,
+    ] = None,
     storage_options: Annotated[
         dict[str, Any] | None, Field(description="Arguments of the file systems")
     ] = None,

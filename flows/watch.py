@@ -62,6 +62,7 @@ def follow_job(
         late_hours=late_hours,
         storage_options=storage_options,
         ingest=ingest,
+        tell=logger.info,
     )
     logger.info("following %s", source)
     follower.follow(show_report)

@@ -6,6 +6,7 @@ the lake is what one ingest of the finished job gives.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +24,8 @@ from pipeline.store.storage import is_there, lake_path
 
 __all__ = ["JobFollower"]
 
+_LOGGER = logging.getLogger(__name__)
+
 
 @dataclass
 class JobFollower:
@@ -32,7 +35,8 @@ class JobFollower:
     waits for the next look. The job has ended when it leaves ``training_job_end.ts``, or
     ``grace_seconds`` after the signal to stop. ``late_hours`` as of ``ingest``; the last look
     lists everything. Once a look has succeeded, a storage that fails is waited for, for
-    ``patience_seconds``. ``ingest`` does the reading, by default here and now.
+    ``patience_seconds``. ``ingest`` does the reading, by default here and now; ``tell`` gets a
+    line when what is waited for changes, by default into the log.
     """
 
     source: str
@@ -45,7 +49,9 @@ class JobFollower:
     late_hours: float | None = 1.0
     storage_options: Mapping[str, Any] | None = None
     ingest: Callable[[Prepared], IngestReport] = field(default=lambda p: read_prepared(p))
+    tell: Callable[[str], object] = _LOGGER.info
     ended: bool = field(default=False, init=False)
+    _told: str = field(default="", init=False)
     _reached: float | None = field(default=None, init=False)
 
     def look(self) -> IngestReport | None:
@@ -69,7 +75,9 @@ class JobFollower:
             )
         except SourceError:
             self.ended = ended
+            self._tell(f"waiting for data at {self.source}")
             return None
+        self._tell("")
         report = self.ingest(prepared)
         self.ended = ended
         return report
@@ -88,12 +96,19 @@ class JobFollower:
         """``look``; None where the storage fails and has not done so for too long."""
         try:
             report = self.look()
-        except StorageError:
+        except StorageError as error:
             if self._reached is None or time.monotonic() - self._reached > self.patience_seconds:
                 raise
+            self._tell(f"waiting for the storage, at most {self.patience_seconds:g} s: {error}")
             return None
         self._reached = time.monotonic()
         return report
+
+    def _tell(self, line: str) -> None:
+        """Say what is waited for, once as long as it is the same."""
+        if line and line != self._told:
+            self.tell(line)
+        self._told = line
 
     def latest(self) -> int | None:
         """Up to which time there is data, in nanoseconds since the epoch; None without any.

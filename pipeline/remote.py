@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import UsageError
+from pipeline.errors import UsageError, is_of_storage, storage_error
 
 __all__ = ["file_system", "is_local"]
 
@@ -33,8 +33,9 @@ def file_system(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any
     """The fsspec file system of a path or URL, and the path in it.
 
     ``options`` are its arguments, as in ``{"anon": True}``; of S3 also ``region`` and
-    ``endpoint``. Raises ``UsageError`` that names the extra where a package is missing,
-    ``ValueError`` for a protocol that nobody knows.
+    ``endpoint``. Raises ``UsageError`` that names the extra where a package is missing, and for
+    options that S3 does not know or a URL that names no bucket; ``StorageError`` where a profile
+    is not there; ``ValueError`` for a protocol that nobody knows.
     """
     import fsspec
 
@@ -54,7 +55,25 @@ def file_system(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any
         raise UsageError(
             f"cannot open {url}: {package} is not installed: pip install '{wanted}'"
         ) from error
+    if protocol in _S3 and "::" not in url:
+        if not path.strip("/"):
+            raise UsageError(f"{url} names no bucket: give a URL such as s3://bucket/folder")
+        _connect(fs, url)
     return fs, path
+
+
+def _connect(fs: Any, url: str) -> None:
+    """Make the client of S3, which is where options that it does not know are refused."""
+    try:
+        fs.connect()
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"cannot open {url}: {error}: check the storage options and AWS_ENDPOINT_URL"
+        ) from error
+    except Exception as error:
+        if not is_of_storage(error):
+            raise
+        raise storage_error(error, f"open {url}") from error
 
 
 def is_local(fs: Any) -> bool:

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from pipeline.errors import SourceError, UsageError, is_of_storage, storage_error
+from pipeline.errors import SourceError, StorageError, UsageError, is_of_storage, storage_error
 from pipeline.remote import file_system, is_local
 from pipeline.settings import JOB_END, MARKER
 from pipeline.sources.detect import HEAD_BYTES, bare_name, detect_format, format_named
@@ -137,11 +137,25 @@ def _expand(
                     files.append(_File(fs, match, info, job, _folder_name(job or run), False))
             if files:
                 return files
+    except FileNotFoundError:
+        pass  # what has no bucket, in a glob
     except Exception as error:
         if not is_of_storage(error):
             raise
         raise storage_error(error, f"list {source}") from error
+    if _is_of(fs, "s3://") and not _has_bucket(fs, path):
+        raise StorageError(f"cannot list {source}: there is no such bucket")
     raise SourceError(f"nothing at {source}: check the path")
+
+
+def _has_bucket(fs: Any, path: str) -> bool:
+    try:
+        return bool(fs.exists(path.partition("/")[0]))
+    except Exception as error:
+        # Whoever may read a folder of a bucket need not be allowed to ask about the bucket.
+        if not is_of_storage(error):
+            raise
+        return True
 
 
 def _is_of(fs: Any, uri: str) -> bool:

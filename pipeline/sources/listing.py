@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,16 @@ _HOUR = "%Y%m%d%H"
 
 
 def settled_hours(
-    paths: Iterable[str], failed: Iterable[str], late_hours: float
+    paths: Iterable[str], failed: Iterable[str], late_hours: float, now: datetime | None = None
 ) -> frozenset[str]:
     """The folders of hours among known ``paths`` in which nothing new is expected.
 
     These are more than ``late_hours`` older than the newest hour beside them: by the clock of the
-    data, since what is read may have been written long ago. One with a file that ``failed`` is
-    not settled.
+    data, since what is read may have been written long ago. An hour that lies ahead of ``now``
+    (UTC, by default now) comes from a clock that is wrong and makes no other one old. One with a
+    file that ``failed`` is not settled.
     """
+    ahead = (datetime.now(UTC) if now is None else now).replace(tzinfo=None)
     open_folders = {path.rpartition("/")[0] for path in failed}
     hours: dict[str, dict[str, datetime]] = {}
     for path in paths:
@@ -44,7 +46,8 @@ def settled_hours(
         folder
         for beside in hours.values()
         for folder, hour in beside.items()
-        if max(beside.values()) - hour > late and folder not in open_folders
+        if max((h for h in beside.values() if h <= ahead), default=hour) - hour > late
+        and folder not in open_folders
     )
 
 

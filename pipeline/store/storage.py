@@ -63,7 +63,7 @@ def put_file(lake: LakePath, relative: str, write: Callable[[str], object]) -> i
 
     Raises ``StorageError`` and leaves nothing visible where the disk or the store refuses.
     """
-    with storage_errors(f"write to the lake {lake.root}"):
+    with storage_errors(f"write to {lake.root}"):
         if not lake.is_local:
             with tempfile.TemporaryDirectory(prefix="tracelake-") as folder:
                 local = str(Path(folder) / "file.parquet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.compat.smdebug import NoMoreProfilerData, ProfilerTrial
+from pipeline.errors import SourceError
 from pipeline.job_end import STOP_FILE_VARIABLE, has_ended
 from tests.compat.jobs import BASE, event, write_framework, write_system
 
@@ -114,5 +116,15 @@ def test_a_signal_to_stop_ends_a_job_after_its_grace(
     assert has_ended(job)
     monkeypatch.setenv(STOP_FILE_VARIABLE, str(signal))
     assert has_ended(str(tmp_path / "elsewhere"))
-    signal.write_text("now")
+    for text in ("now", "nan", "inf", str((int(time.time()) - 61) * 1000)):
+        signal.write_text(text)
+        assert has_ended(job)
+    signal.write_text(str((int(time.time()) - 50) * 1000))
+    assert not has_ended(job)
+    # Seen while it is written: the time is that of the file.
+    signal.write_text("")
+    assert not has_ended(job)
+    os.utime(signal, (time.time() - 61, time.time() - 61))
     assert has_ended(job)
+    with pytest.raises(SourceError, match="cannot open bogus://"):
+        has_ended("bogus://x/y")

@@ -14,6 +14,7 @@ import pytest
 import pipeline
 from tests.compat.jobs import event, write_framework
 from tests.flows.helpers import artifacts, rows_of, wait_for, write_job
+from tests.s3.server import BUCKET, S3
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_api")]
@@ -37,6 +38,8 @@ def runs_of(deployment: str) -> list[Any]:
 def test_a_process_that_serves_runs_on_time(
     tmp_path: Path, flow_environment: dict[str, str]
 ) -> None:
+    from prefect.client.orchestration import get_client
+
     job, lake = write_job(tmp_path / "job"), tmp_path / "lake"
     command = [
         sys.executable, "-m", "flows", "serve", "--source", "job", "--lake", "lake",
@@ -56,17 +59,30 @@ def test_a_process_that_serves_runs_on_time(
     pipeline.ingest(job, tmp_path / "plain")
     assert rows_of(lake).equals(rows_of(tmp_path / "plain"))
     assert "0 files with 0 events" in artifacts("ingest-summary")[0]
+    with get_client(sync_client=True) as client:
+        full = client.read_deployment_by_name("ingest-traces/served-full")
+    assert first.parameters["late_hours"] == 1.0
+    assert full.parameters["late_hours"] is None
+    assert [schedule.schedule.interval for schedule in full.schedules] == [timedelta(days=1)]
 
 
-@pytest.mark.parametrize("every", ["10", "0m", "soon"])
-def test_an_interval_that_is_none(every: str, flow_environment: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("every", "says"),
+    [
+        ("10", "give a time such as 90s, 10m or 1h"),
+        ("0m", "give a time such as 90s, 10m or 1h"),
+        ("soon", "give a time such as 90s, 10m or 1h"),
+        ("99999999999999d", "give a time that somebody lives to see"),
+    ],
+)
+def test_an_interval_that_is_none(every: str, says: str, flow_environment: dict[str, str]) -> None:
     command = [sys.executable, "-m", "flows", "serve", "--source", "x", "--lake", "y"]
     done = subprocess.run(
         [*command, "--every", every], env=flow_environment, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert done.stderr == f"tracelake: --every {every!r}: give a time such as 90s, 10m or 1h\n"
+    assert done.stderr == f"tracelake: --every {every!r}: {says}\n"
 
 
 def test_without_prefect_the_error_names_the_extra(environment: dict[str, str]) -> None:
@@ -150,3 +166,13 @@ def test_tables_are_handed_on(tmp_path: Path) -> None:
     assert [Path(path).name for path in paths] == ["runs.parquet", "events.parquet"]
     assert pl.read_parquet(paths[1]).height == 320
     assert pl.read_parquet(paths[0])["events"].to_list() == [320]
+
+
+def test_tables_are_handed_on_to_a_bucket(s3: S3, tmp_path: Path) -> None:
+    from flows.publish import publish_tables
+
+    lake, out = (f"s3://{BUCKET}/{tmp_path.name}/{name}" for name in ("lake", "out"))
+    pipeline.ingest(write_job(tmp_path / "job"), lake, storage_options=s3.options)
+    assert publish_tables(lake, out, ["runs"], s3.options) == [f"{out}/runs.parquet"]
+    with s3.files.open(f"{out}/runs.parquet") as file:
+        assert pl.read_parquet(file)["events"].to_list() == [320]

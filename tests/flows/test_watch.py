@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,8 +79,8 @@ def test_a_job_is_followed_to_its_end(tmp_path: Path) -> None:
     assert artifacts("ingest-summary")[0].startswith("# job")
 
 
-def follower(job: Path, lake: Path, settle_seconds: float = 0) -> JobFollower:
-    return JobFollower(str(job), lake, poll_seconds=0, settle_seconds=settle_seconds)
+def follower(job: Path, lake: Path, **more: Any) -> JobFollower:
+    return JobFollower(str(job), lake, poll_seconds=0, **{"settle_seconds": 0, **more})
 
 
 def end(job: Path) -> None:
@@ -156,9 +158,23 @@ def test_a_signal_to_stop_takes_what_is_open(
     (closed,) = job.rglob("*.json")
     closed.rename(closed.with_name(closed.name + ".tmp"))
     monkeypatch.setenv("SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE", "stop")
-    (job / "stop").write_text("1")
-    follower(job, lake).follow()
+    (job / "stop").write_text(str(int(time.time())))
+    # Within the grace time the job may still write.
+    waiting = follower(job, lake)
+    assert waiting.look() is None
+    assert not waiting.ended
+    after = follower(job, lake, grace_seconds=-5)
+    after.follow()
+    assert after.ended
     assert rows_of(lake)["name"].to_list() == ["a"]
+
+
+def test_what_is_waited_for_is_told_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    waiting = follower(tmp_path / "job", tmp_path / "lake", tell=told.append)
+    for _ in range(3):
+        assert waiting.look() is None
+    assert told == [f"waiting for data at {tmp_path / 'job'}"]
 
 
 def test_a_storage_that_fails_for_a_while_is_waited_for(s3: S3, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pipeline.compat.smdebug import (
     S3SystemMetricsReader,
 )
 from pipeline.errors import SourceError, StorageError
+from pipeline.follow import JobFollower
 from pipeline.sources.listing import find_remote, settled_hours
 from tests.compat.jobs import BASE, event, write_framework, write_system
 from tests.s3.server import BUCKET, KEY, OPEN, S3, SECRET, unreliable
@@ -131,9 +133,34 @@ def test_what_the_store_refuses_is_one_line(
 
 
 def test_a_prefix_without_anything(s3: S3, job: str) -> None:
-    for place in (f"{job}/nothing", "s3://no-such-bucket/job"):
-        with pytest.raises(SourceError, match="nothing at"):
-            pipeline.ingest(place, job.replace("/job", "/lake"), storage_options=s3.options)
+    lake = job.replace("/job", "/lake")
+    with pytest.raises(SourceError, match="nothing at"):
+        pipeline.ingest(f"{job}/nothing", lake, storage_options=s3.options)
+    for place in ("s3://no-such-bucket/job", "s3://no-such-bucket/what?/*"):
+        with pytest.raises(StorageError, match="there is no such bucket"):
+            pipeline.ingest(place, lake, storage_options=s3.options)
+    following = JobFollower("s3://no-such-bucket/job", lake, storage_options=s3.options)
+    with pytest.raises(StorageError, match="there is no such bucket"):
+        following.follow()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changed", "says"),
+    [
+        (["{job}", "--storage-option", "nonsense=1"], {}, "check the storage options"),
+        (["{job}"], {"AWS_ENDPOINT_URL": "garbage"}, "AWS_ENDPOINT_URL"),
+        (["s3://"], {}, "names no bucket"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(
+    s3: S3, job: str, tmp_path: Path, arguments: list[str], changed: dict[str, str], says: str
+) -> None:
+    given = [argument.format(job=job) for argument in arguments]
+    done = run_tracelake(s3, "ingest", *given, "--lake", str(tmp_path / "lake"), **changed)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tracelake: ")
+    assert says in line
 
 
 def test_missing_packages_name_the_extra(tmp_path: Path) -> None:
@@ -164,7 +191,8 @@ def as_environment(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("as_environment")
 def test_readers_of_smdebug_take_a_bucket(job: str, tmp_path: Path) -> None:
     got = S3AlgorithmMetricsReader(job).get_events(0, 2e15)
-    assert got == LocalAlgorithmMetricsReader(str(tmp_path / "job")).get_events(0, 2e15)
+    want = LocalAlgorithmMetricsReader(str(tmp_path / "job")).get_events(0, 2e15)
+    assert [vars(found) for found in got] == [vars(found) for found in want]
     assert len(got) == 150
     assert len(S3SystemMetricsReader(job).get_events(0, 2e15)) == 3
 
@@ -177,6 +205,11 @@ def test_settled_hours_are_not_listed_again(s3: S3, tmp_path: Path) -> None:
     known = [path for path in paths if "/2020080512/" not in path]
     failed = [f"{place}/framework/pevents/2020080515/3_a.json"]
     assert len(settled_hours(known, failed, 1)) == 44
+    # A clock that is ahead makes nothing old; an hour that is ahead is never settled by others.
+    ahead = [f"{place}/framework/pevents/2099010100/1_a.json", *paths[-30:]]
+    assert sorted(path[-10:] for path in settled_hours(ahead, [], 1)) == ["2020080621"]
+    noon = datetime(2020, 8, 6, 22, 30, tzinfo=UTC)
+    assert len(settled_hours(known, [], 1, noon)) == 44
     settled = settled_hours(known, [], 1)
     assert f"{place}/framework/pevents/2020080512" not in settled
     assert len(settled) == 45
