@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import psutil
 import pytest
 
 import pipeline
@@ -119,11 +120,22 @@ def test_the_deployments_of_prefect_yaml(tmp_path: Path, flow_environment: dict[
         options = found["follower"].concurrency_options
         assert options is not None
         assert options.collision_strategy.value == "CANCEL_NEW"
-        job, lake = write_job(tmp_path / "job"), tmp_path / "lake"
+        job, lake = write_job(tmp_path / "job", files=40, events=9000), tmp_path / "lake"
         given = {"source": str(job), "lake": str(lake)}
-        run = client.create_flow_run_from_deployment(found["hourly"].id, parameters=given)
-    worker = [*prefect, "worker", "start", "--pool", "tracelake", "--run-once"]
-    subprocess.run(worker, env=environment, check=True, capture_output=True, timeout=120)
+        client.create_flow_run_from_deployment(found["hourly"].id, parameters=given)
+
+    # The first worker is killed with all that it started, when it has begun to read.
+    work = [*prefect, "worker", "start", "--pool", "tracelake"]
+    with subprocess.Popen(work, env=environment, stdout=subprocess.DEVNULL) as worker:
+        wait_for(lambda: (lake / "tracelake.json").exists() or None)
+        for process in [*psutil.Process(worker.pid).children(recursive=True), worker]:
+            process.kill()
+    assert rows_of(lake).is_empty()
+
+    with get_client(sync_client=True) as client:
+        run = client.create_flow_run_from_deployment(found["daily"].id, parameters=given)
+    subprocess.run([*work, "--run-once"], env=environment, check=True, capture_output=True,
+                   timeout=120)  # fmt: skip
 
     def ended() -> Any:
         with get_client(sync_client=True) as client:
