@@ -21,7 +21,8 @@ from pipeline.commands.options import (
     storage_options,
 )
 from pipeline.commands.questions import COMMANDS
-from pipeline.errors import TracelakeError, UsageError
+from pipeline.commands.record import record
+from pipeline.errors import SOME_FAILED, TracelakeError, UsageError
 
 if TYPE_CHECKING:
     from pipeline.ingestion import IngestReport
@@ -64,6 +65,11 @@ def cli() -> None:
     type=click.FloatRange(0),
     help="In buckets, do not list hours again that are so much older than the newest.",
 )
+@click.option(
+    "--job-ended",
+    is_flag=True,
+    help="Take files that are still open (.tmp), as of a job that was killed.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object.")
 @click.option("--dry-run", is_flag=True, help="List what would be read; write nothing.")
 def ingest(
@@ -74,6 +80,7 @@ def ingest(
     form: str | None,
     workers: int,
     late_hours: float | None,
+    job_ended: bool,
     as_json: bool,
     dry_run: bool,
 ) -> None:
@@ -82,7 +89,7 @@ def ingest(
 
     options = storage_options(storage)
     if dry_run:
-        _show_plan(sources, lake, run, form, options, as_json)
+        _show_plan(sources, lake, run, form, options, job_ended, as_json)
         return
     with _progress(quiet=as_json) as progress:
         report = ingest_sources(
@@ -93,13 +100,14 @@ def ingest(
             workers=workers,
             storage_options=options,
             late_hours=late_hours,
+            job_ended=job_ended,
             progress=progress,
         )
     click.echo(report.as_json() if as_json else _summary(report))
     for failure in report.failed:
         click.echo(f"tracelake: {failure.reason}", err=True)
     if report.failed:
-        sys.exit(3)
+        sys.exit(SOME_FAILED)
 
 
 class _progress:
@@ -135,11 +143,12 @@ def _show_plan(
     run: str | None,
     form: str | None,
     options: Mapping[str, Any],
+    job_ended: bool,
     as_json: bool,
 ) -> None:
     from pipeline.ingestion import plan
 
-    found = plan(sources, lake, run, format=form, storage_options=options)
+    found = plan(sources, lake, run, format=form, storage_options=options, job_ended=job_ended)
     rows = [
         {
             "uri": s.uri,
@@ -314,8 +323,8 @@ def demo(lake: str | None) -> None:
     run_demo(lake)
 
 
-for question in COMMANDS:
-    cli.add_command(question)
+for command in (*COMMANDS, record):
+    cli.add_command(command)
 
 
 def main() -> None:

@@ -13,6 +13,9 @@ Exit codes of the command line:
 7      DuckDB refused the query
 130    interrupted
 =====  =====================================================================
+
+``record`` ends as its command does: with its exit code, with 128 and the number of the signal that
+ended it, with 126 or 127 where it could not be started.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from __future__ import annotations
 import errno
 
 __all__ = [
+    "SOME_FAILED",
     "LakeError",
     "NoMoreProfilerData",
     "QueryError",
@@ -30,6 +34,10 @@ __all__ = [
     "is_of_storage",
     "storage_error",
 ]
+
+
+SOME_FAILED = 3
+"""Exit code where some of the files could not be read."""
 
 
 class TracelakeError(Exception):

@@ -90,11 +90,13 @@ def plan(
     *,
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    job_ended: bool = False,
 ) -> Discovery:
     """What ``ingest`` would read, and what it would skip and why. Writes nothing."""
     place = lake_path(lake, storage_options)
     held = _held_files(place) if is_there(place) else _Held()
-    return _discover(sources, run, format, storage_options, held)
+    listing = Listing(job_ended=job_ended)
+    return _discover(sources, run, format, storage_options, held, listing)
 
 
 def ingest(
@@ -106,14 +108,16 @@ def ingest(
     workers: int = 1,
     storage_options: Mapping[str, Any] | None = None,
     late_hours: float | None = None,
+    job_ended: bool = False,
     progress: Progress | None = None,
 ) -> IngestReport:
     """Read trace files into a lake; only what is new or has changed since.
 
     ``sources`` are files, folders, globs or URLs that fsspec opens; ``run`` and ``format``
     override what their names say; ``workers`` is how many processes read. ``late_hours`` saves
-    listing hours of a bucket again that are that much older than the newest. A file that cannot be
-    read never stops the others: it is in ``failed`` and in the ledger.
+    listing hours of a bucket again that are that much older than the newest. ``job_ended`` takes
+    files that are still open (``.tmp``), as of a job that was killed. A file that cannot be read
+    never stops the others: it is in ``failed`` and in the ledger.
 
     Raises ``SourceError`` where there is nothing to read, ``LakeError`` and ``StorageError`` where
     the lake cannot be used or written.
@@ -125,7 +129,7 @@ def ingest(
         run,
         format=format,
         storage_options=storage_options,
-        listing=Listing(late_hours),
+        listing=Listing(late_hours, job_ended=job_ended),
     )
     report = read_prepared(prepared, workers, progress)
     return replace(report, seconds=round(time.perf_counter() - started, 3))

@@ -1,0 +1,88 @@
+"""``tracelake record``: the machine is recorded while a command runs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.commands.options import storage_options
+from pipeline.errors import SOME_FAILED, TracelakeError, storage_error
+
+__all__ = ["record"]
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)  # fmt: skip
+@click.option("--interval", type=float, default=0.5, show_default=True, help="Seconds.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Folder of the job; by default recorded/COMMAND-TIME.",
+)
+@click.option("--lake", metavar="LAKE", help="Ingest into this lake on the way out.")
+@click.option("--run", metavar="NAME", help="Name of the run; by default that of the folder.")
+@click.option("--storage-option", "storage", multiple=True, metavar="K=V", help="For the lake.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def record(
+    interval: float,
+    out: str | None,
+    lake: str | None,
+    run: str | None,
+    storage: tuple[str, ...],
+    command: tuple[str, ...],
+) -> None:
+    """Record the machine while COMMAND runs: CPU, memory, disks, network, GPUs.
+
+    Input, output, signals and the exit code are the command's. What it writes into the folder
+    itself, as a hook does, belongs to the same run.
+    """
+    from pipeline.record import SystemRecorder
+    from pipeline.record.command import run_command
+
+    options = storage_options(storage)
+    folder = Path(out) if out is not None else _folder_for(command[0])
+    recorder = SystemRecorder(folder, interval)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(error, f"write to {folder}") from error
+    try:
+        code = run_command(command, recorder.start)
+    finally:
+        recorder.stop()
+    click.echo(f"tracelake: {recorder.samples:,} samples are in {folder}", err=True)
+    if lake is not None:
+        fault = _ingest(folder, lake, run, options)
+        # The command's own failure is what its caller asks for.
+        code = code or fault
+    sys.exit(code)
+
+
+def _ingest(folder: Path, lake: str, run: str | None, options: dict[str, Any]) -> int:
+    """The exit code; what went wrong is told."""
+    from pipeline.ingestion import ingest
+
+    try:
+        report = ingest(folder, lake, run, storage_options=options)
+    except TracelakeError as error:
+        click.echo(f"tracelake: {error}", err=True)
+        return error.exit_code
+    for failure in report.failed:
+        click.echo(f"tracelake: {failure.reason}", err=True)
+    click.echo(
+        f"tracelake: {report.events:,} events and {report.metrics:,} metrics are in {lake}",
+        err=True,
+    )
+    return SOME_FAILED if report.failed else 0
+
+
+def _folder_for(command: str) -> Path:
+    name = re.sub(r"[^\w.-]+", "-", Path(command).name).strip(".-") or "command"
+    return Path("recorded", f"{name}-{datetime.now().strftime('%Y%m%dT%H%M%S')}")
