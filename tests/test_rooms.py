@@ -169,6 +169,7 @@ def test_readme_python(tmp_path: Path, environment: dict[str, str]) -> None:
     ]
     assert outs == [
         ["24.098", "2"],
+        ["True"],
         [
             "training_phase", "duration_p50_us", "Step:ModeKeys.EVAL", "14406.5",
             "Step:ModeKeys.TRAIN", "24098.0",
