@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
+import math
+import os
 import threading
 import time
+from collections.abc import Callable
 
-__all__ = ["Clock", "next_tick"]
+from pipeline.errors import UsageError
+
+__all__ = ["Clock", "Ticks", "next_tick", "tell_once"]
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class Clock:
@@ -29,3 +38,62 @@ def next_tick(start: float, interval: float, now: float) -> float:
     late is followed by the next, not by those that were missed.
     """
     return start + (max(now - start, 0.0) // interval + 1) * interval
+
+
+class Ticks:
+    """Calls ``work`` at every tick in a thread of its own, with the time of a clock that never
+    steps; once more when it is stopped, and then ``last``.
+
+    Raises ``UsageError`` for an interval that is none.
+    """
+
+    def __init__(
+        self,
+        interval: float,
+        work: Callable[[float], object],
+        last: Callable[[], object] = lambda: None,
+        clock: Clock | None = None,
+    ) -> None:
+        if not (math.isfinite(interval) and interval > 0):
+            raise UsageError(f"an interval of {interval} seconds: give a number above 0")
+        self.interval = interval
+        self.clock = clock or Clock()
+        self._work, self._last = work, last
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+
+    def start(self) -> None:
+        """Begin. Raises ``UsageError`` if it has begun before."""
+        if self._thread is not None:
+            raise UsageError("this has been started before: make another one")
+        self._thread = threading.Thread(target=self._run, name="tracelake-recorder", daemon=True)
+        self._pid = os.getpid()
+        self._thread.start()
+        atexit.register(self.stop)
+
+    def stop(self) -> None:
+        """End, after a last call. Does nothing where it does not run, nor in a process that was
+        forked from the one it runs in.
+        """
+        if self._thread is None or self._stop.is_set() or os.getpid() != self._pid:
+            return
+        self._stop.set()
+        self._thread.join()
+        atexit.unregister(self.stop)
+
+    def _run(self) -> None:
+        start = self.clock.monotonic()
+        stopped = False
+        while not stopped:
+            tick = next_tick(start, self.interval, self.clock.monotonic())
+            stopped = self.clock.wait(self._stop, tick - self.clock.monotonic())
+            self._work(self.clock.monotonic())
+        self._last()
+
+
+def tell_once(told: set[str], name: str, error: Exception) -> None:
+    """Log what fails in a recording, the first time; ``told`` keeps what was."""
+    if name not in told:
+        told.add(name)
+        _LOGGER.warning("recording: %s fails and is left out while it does: %s", name, error)

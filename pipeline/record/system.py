@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import atexit
 import json
-import logging
 import math
 import os
-import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from pipeline.errors import UsageError
 from pipeline.record import samplers
-from pipeline.record.clock import Clock, next_tick
+from pipeline.record.clock import Clock, Ticks, tell_once
 from pipeline.record.files import OpenFile, begin_job, end_job, hour_of, node_name
 from pipeline.record.gpu import cuda_memory, nvidia
 from pipeline.record.samplers import Sample, Sampler
 
 __all__ = ["SystemRecorder"]
 
-_LOGGER = logging.getLogger(__name__)
 _FILE_SECONDS = 60
 
 
@@ -51,13 +46,10 @@ class SystemRecorder:
         *,
         clock: Clock | None = None,
     ) -> None:
-        if not (math.isfinite(interval) and interval > 0):
-            raise UsageError(f"an interval of {interval} seconds: give a number above 0")
+        self._ticks = Ticks(interval, self._record, self._end, clock)
         self.out = Path(out)
-        self.interval = interval
         self.node = node_name(node)
         self.samples = 0
-        self._clock = clock or Clock()
         makers = {
             "cpu": samplers.cpu if cpu else None,
             "memory": samplers.memory if memory else None,
@@ -72,19 +64,13 @@ class SystemRecorder:
         self._file: OpenFile | None = None
         self._minute = 0
         self._opened = 0.0
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._pid = os.getpid()
 
     def start(self) -> SystemRecorder:
         """Begin to sample. Raises ``UsageError`` if it has begun before."""
-        if self._thread is not None:
-            raise UsageError("this recorder has been started before: make another one")
         begin_job(self.out)
-        self._thread = threading.Thread(target=self._run, name="tracelake-recorder", daemon=True)
-        self._pid = os.getpid()
-        self._thread.start()
-        atexit.register(self.stop)
+        # Shares and rates are over the time since the call before.
+        self._ask_all(self._ticks.clock.monotonic())
+        self._ticks.start()
         return self
 
     def stop(self) -> None:
@@ -92,11 +78,7 @@ class SystemRecorder:
 
         Does nothing where it does not run, nor in a process forked from the one it runs in.
         """
-        if self._thread is None or self._stop.is_set() or os.getpid() != self._pid:
-            return
-        self._stop.set()
-        self._thread.join()
-        atexit.unregister(self.stop)
+        self._ticks.stop()
 
     def __enter__(self) -> SystemRecorder:
         return self.start()
@@ -109,30 +91,21 @@ class SystemRecorder:
     ) -> None:
         self.stop()
 
-    def _run(self) -> None:
-        start = self._clock.monotonic()
-        # Shares and rates are over the time since the call before.
-        self._ask_all(start)
-        while True:
-            tick = next_tick(start, self.interval, self._clock.monotonic())
-            stopped = self._clock.wait(self._stop, tick - self._clock.monotonic())
-            self._record()
-            if stopped:
-                break
-        try:
-            self._close()
-            end_job(self.out)
-        except OSError as error:
-            self._tell_once("close", error)
-
-    def _record(self) -> None:
-        taken_ns, now = self._clock.time_ns(), self._clock.monotonic()
+    def _record(self, now: float) -> None:
+        taken_ns = self._ticks.clock.time_ns()
         found = self._ask_all(now)
         try:
             self._write(taken_ns, now, found)
             self.samples += len(found)
         except OSError as error:
-            self._tell_once("write", error)
+            tell_once(self._faults, "write", error)
+
+    def _end(self) -> None:
+        try:
+            self._close()
+            end_job(self.out)
+        except OSError as error:
+            tell_once(self._faults, "close", error)
 
     def _ask_all(self, now: float) -> list[Sample]:
         found: list[Sample] = []
@@ -141,7 +114,7 @@ class SystemRecorder:
                 found += sampler(now)
             # Whatever fails in one must end neither the others nor the training.
             except Exception as error:
-                self._tell_once(name, error)
+                tell_once(self._faults, name, error)
         return found
 
     def _write(self, taken_ns: int, now: float, found: list[Sample]) -> None:
@@ -177,8 +150,3 @@ class SystemRecorder:
         if self._file is not None:
             file, self._file = self._file, None
             file.close()
-
-    def _tell_once(self, name: str, error: Exception) -> None:
-        if name not in self._faults:
-            self._faults.add(name)
-            _LOGGER.warning("recording: %s fails and is left out while it does: %s", name, error)

@@ -1,6 +1,6 @@
 -- Ledger files that must stay (batch_id): those with a live, a failed or an expired row, deletions
--- that still hide older rows, and newest rows of a file, or that it is gone, that hide older ones in
--- another ledger file.
+-- that still hide older rows, and newest rows of a file, or that it is gone, that hide older ones
+-- in another ledger file.
 SELECT DISTINCT batch_id FROM _shown_sources
 UNION
 SELECT batch_id FROM _expired_sources

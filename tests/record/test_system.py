@@ -37,8 +37,9 @@ class Times(NamedTuple):
 def run(recorder: SystemRecorder) -> None:
     """Record until the simulated clock says that it is over."""
     recorder.start()
-    assert recorder._thread is not None
-    recorder._thread.join()
+    thread = recorder._ticks._thread
+    assert thread is not None
+    thread.join()
     recorder.stop()
 
 

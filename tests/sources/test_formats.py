@@ -412,3 +412,18 @@ def test_the_unit_that_a_sample_gives_wins_over_its_name(tmp_path: Path) -> None
         ("ReadBytes", "bytes/s", 100),
     ]  # fmt: skip
     assert rows(tmp_path, "SELECT rejected FROM sources") == [(0,)]
+
+
+def test_composers_files_are_known_by_their_name(tmp_path: Path) -> None:
+    """Only the first of them begins with what tells."""
+    counter = {"name": "cpu", "cat": "cpu", "ph": "C", "ts": 1_600_000_000_000_000, "pid": 3}
+    write(tmp_path / "job" / "ep12-ba208-rank3.json", [{**counter, "args": {"cpu_percent": 5}}])
+    write(
+        tmp_path / "job" / "first.json",
+        [{**counter, "ph": "i", "name": "callback/SystemProfiler/event/init", "pid": 1}],
+    )
+    pipeline.ingest(tmp_path / "job", tmp_path / "lake")
+    assert rows(tmp_path, "SELECT format, rank, clock FROM sources ORDER BY uri") == [
+        ("composer", 3, "epoch"), ("composer", None, "epoch"),
+    ]  # fmt: skip
+    assert rows(tmp_path, "SELECT resource, unit, rank FROM metrics") == [("cpu", "percent", 3)]

@@ -17,7 +17,8 @@ CREATE OR REPLACE TEMP MACRO composer_series(name, series) AS CASE
         resource: 'cpu', device: 'cpu', metric: series, unit: 'percent', factor: 1.0::DOUBLE
     }
     WHEN starts_with(name, 'memory/cuda/') THEN {
-        resource: 'memory', device: 'cuda', metric: series, unit: NULL, factor: 1.0::DOUBLE
+        resource: 'memory', device: 'cuda', metric: series,
+        unit: CASE WHEN ends_with(series, '_bytes') THEN 'bytes' END, factor: 1.0::DOUBLE
     }
     WHEN starts_with(name, 'memory/') AND ends_with(series, '_bytes') THEN {
         resource: 'memory', device: split_part(name, '/', 2), metric: series, unit: 'bytes',
