@@ -169,7 +169,7 @@ def test_readme_python(tmp_path: Path, environment: dict[str, str]) -> None:
     ]
     assert outs == [
         ["24.098", "2"],
-        ["True"],
+        ["[0,", "1,", "2,", "3]", "16"],
         [
             "training_phase", "duration_p50_us", "Step:ModeKeys.EVAL", "14406.5",
             "Step:ModeKeys.TRAIN", "24098.0",

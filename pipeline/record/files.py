@@ -17,7 +17,7 @@ from pipeline.errors import UsageError
 from pipeline.locks import lock
 from pipeline.settings import JOB_END
 
-__all__ = ["OpenFile", "begin_job", "end_job", "hour_of", "node_name"]
+__all__ = ["OpenFile", "begin_job", "end_job", "hour_of", "node_name", "rank_of"]
 
 _OPEN = ".tmp"
 _FOLDERS = ("system", "framework")
@@ -39,6 +39,12 @@ def node_name(given: str | None) -> str:
     if not node or "/" in node or "\0" in node or node.startswith("."):
         raise UsageError(f"{node!r} is no name for a node: files are named by it")
     return node
+
+
+def rank_of(given: int | None) -> int | None:
+    """The rank of this process: by default the one that a launcher such as torchrun gives."""
+    told = os.environ.get("RANK", "")
+    return int(told) if given is None and told.isdecimal() else given
 
 
 class OpenFile:

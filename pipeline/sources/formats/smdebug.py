@@ -1,7 +1,8 @@
 """SageMaker Debugger's framework timelines.
 
 Layout: ``framework/pevents/YYYYMMDDHH/<end µs>_<node>_<suffix>``, where node is ``<pid>-<host>``
-or a plain name. The base of the clock is a metadata event in the file (sql/normalize).
+or a plain name; ours have ``_rank<N>`` behind it. The base of the clock is a metadata event in the
+file (sql/normalize).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pipeline.sources.formats.base import Format, Identity, host_of, no_metadata
 __all__ = ["FORMAT", "node_of"]
 
 _TIMELINE = re.compile(
-    r"(?:^|/)\d+_(?P<node>.+)_"
+    r"(?:^|/)\d+_(?P<node>.+?)(?:_rank(?P<rank>\d{1,9}))?_"
     r"(?:pythontimeline|model_timeline|horovod_timeline|smdataparallel_timeline)\.json"
 )
 
@@ -34,7 +35,9 @@ def _claims_text(path: str, text: bytes) -> bool:
 
 
 def _identify(path: str, text: bytes, beside: Iterable[str]) -> Identity:
-    return Identity(node=node_of(path))
+    match = _TIMELINE.search(path)
+    rank = None if match is None or match["rank"] is None else int(match["rank"])
+    return Identity(node=node_of(path), rank=rank)
 
 
 FORMAT = Format("smdebug", _claims_path, _claims_text, _identify, no_metadata)

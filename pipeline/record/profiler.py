@@ -1,0 +1,49 @@
+"""``torch.profiler`` with its files where ingest finds them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from pipeline.extras import extra
+from pipeline.record.files import begin_job, node_name, rank_of
+
+__all__ = ["torch_profiler"]
+
+
+def torch_profiler(
+    out: str | os.PathLike[str],
+    node: str | None = None,
+    rank: int | None = None,
+    wait: int = 1,
+    warmup: int = 1,
+    active: int = 3,
+    repeat: int = 1,
+    **options: Any,
+) -> Any:
+    """A ``torch.profiler.profile`` that writes each of its cycles below ``out``, the folder of a
+    job, into ``framework/torch_profiler/``.
+
+    Call its ``step`` after each step: ``wait`` of them are left out, ``warmup`` are not kept,
+    ``active`` are written, ``repeat`` times (0: to the end). ``rank`` is by default that of the
+    environment (``RANK``); ``options`` go to ``profile``. Times are the wall clock's, as those of
+    ``SystemRecorder``. Needs ``tracelake[torch]``; raises ``UsageError`` without it.
+    """
+    torch = extra("torch", "torch")
+    rank = rank_of(rank)
+    named = f"{node_name(node)}_{os.getpid()}" + ("" if rank is None else f"_rank{rank}")
+    folder = Path(out) / "framework" / "torch_profiler"
+    begin_job(Path(out))
+
+    def write(profile: Any) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{named}.{time.time_ns()}.pt.trace.json.gz"
+        # Seen only when it is whole. The profiler compresses what is called .gz.
+        partial = folder / f".{path.name}"
+        profile.export_chrome_trace(str(partial))
+        partial.rename(path)
+
+    schedule = torch.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
+    return torch.profiler.profile(schedule=schedule, on_trace_ready=write, **options)
