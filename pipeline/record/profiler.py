@@ -15,7 +15,6 @@ __all__ = ["torch_profiler"]
 
 def torch_profiler(
     out: str | os.PathLike[str],
-    node: str | None = None,
     rank: int | None = None,
     wait: int = 1,
     warmup: int = 1,
@@ -28,12 +27,13 @@ def torch_profiler(
 
     Call its ``step`` after each step: ``wait`` of them are left out, ``warmup`` are not kept,
     ``active`` are written, ``repeat`` times (0: to the end). ``rank`` is by default that of the
-    environment (``RANK``); ``options`` go to ``profile``. Times are the wall clock's, as those of
-    ``SystemRecorder``. Needs ``tracelake[torch]``; raises ``UsageError`` without it.
+    environment (``RANK``); ``options`` go to ``profile``. The machine is named as it names
+    itself, and times are the wall clock's, as with ``SystemRecorder`` and ``TorchHook``. Needs
+    ``tracelake[torch]``; raises ``UsageError`` without it.
     """
     torch = extra("torch", "torch")
     rank = rank_of(rank)
-    named = f"{node_name(node)}_{os.getpid()}" + ("" if rank is None else f"_rank{rank}")
+    named = f"{node_name(None)}_{os.getpid()}" + ("" if rank is None else f"_rank{rank}")
     folder = Path(out) / "framework" / "torch_profiler"
     begin_job(Path(out))
 

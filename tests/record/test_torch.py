@@ -356,9 +356,9 @@ def test_hook_recorder_and_profiler_together(job: Path) -> None:
     loss, optimizer = nn.CrossEntropyLoss(), torch.optim.SGD(model.parameters(), lr=0.1)
     done: Counter[str] = Counter()
     with (
-        SystemRecorder(job, 0.05, node="n1") as recorder,
-        TorchHook(job, node="n1", rank=0) as hook,
-        torch_profiler(job, node="n1", rank=0, wait=2, warmup=1, active=3) as profiler,
+        SystemRecorder(job, 0.05) as recorder,
+        TorchHook(job, rank=0) as hook,
+        torch_profiler(job, rank=0, wait=2, warmup=1, active=3) as profiler,
     ):
         hook.register_hook(model)
         hook.register_loss(loss)
@@ -375,6 +375,7 @@ def test_hook_recorder_and_profiler_together(job: Path) -> None:
     assert (report.runs, report.failed, report.rejected) == (("job",), (), 0)
     assert set(report.files_by_format) == {"kineto", "smdebug", "system"}
     with pipeline.Store.open(lake) as store:
+        assert store.runs()["nodes"].to_list() == [1]
         run = store.run("job")
         steps = run.steps()
         train = steps.filter(pl.col("mode") == "TRAIN")
