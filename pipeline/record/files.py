@@ -1,25 +1,27 @@
 """Files of a job that are written while it runs, in the layout of smdebug.
 
-While it is open a file ends in ``.tmp``, and its writer holds a lock on it: so another can tell
-whether the writer is still there. The last writer to leave marks the end of the job.
+While it is open a file ends in ``.tmp``. A writer is present from its first file to its last, and
+the last writer to leave marks the end of the job.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pipeline.errors import UsageError
+from pipeline.errors import UsageError, storage_error
 from pipeline.locks import lock
 from pipeline.settings import JOB_END
 
-__all__ = ["OpenFile", "begin_job", "end_job", "hour_of", "node_name", "rank_of"]
+__all__ = ["OpenFile", "Presence", "hour_of", "node_name", "rank_of"]
 
 _OPEN = ".tmp"
+_WRITER = ".writer-"
 _FOLDERS = ("system", "framework")
 
 
@@ -58,7 +60,6 @@ class OpenFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._open = path.with_name(path.name + _OPEN)
         self._file = self._open.open("xb")
-        lock(self._file)
         # Asked last: whoever closed it in the meantime has made this file useless.
         if path.exists():
             self._file.close()
@@ -78,26 +79,41 @@ class OpenFile:
             self._open.rename(self.path if path is None else path)
 
 
-def begin_job(job: Path) -> None:
-    """A writer comes to a job, which then has not ended."""
-    for marker in _markers(job):
-        marker.unlink(missing_ok=True)
+class Presence:
+    """A writer at work on a job, in its folder ``system`` or ``framework``: the job has not ended.
 
+    That is a hidden file, on which the writer holds a lock for as long as it lives: so it does not
+    matter how it ends. Raises ``StorageError`` where the folder cannot be written.
+    """
 
-def end_job(job: Path) -> None:
-    """A writer leaves a job; the last one marks its end, whatever killed ones left behind."""
-    if not any(_is_written(path) for path in job.rglob(f"*{_OPEN}")):
-        for marker in _markers(job):
-            if marker.parent.is_dir():
-                marker.touch()
+    def __init__(self, job: Path, folder: str) -> None:
+        self._job = job
+        self._path = job / folder / f"{_WRITER}{uuid.uuid4().hex}{_OPEN}"
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("xb")
+            lock(self._file)
+            for marker in _markers(job):
+                marker.unlink(missing_ok=True)
+        except OSError as error:
+            raise storage_error(error, f"write to {job}") from error
+
+    def leave(self) -> None:
+        """The writer is done; the last one marks the end, whatever killed ones left behind."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+        if not any(_is_there(path) for path in self._job.rglob(f"{_WRITER}*{_OPEN}")):
+            for marker in _markers(self._job):
+                if marker.parent.is_dir():
+                    marker.touch()
 
 
 def _markers(job: Path) -> Iterator[Path]:
     return (job / folder / JOB_END for folder in _FOLDERS)
 
 
-def _is_written(path: Path) -> bool:
-    """Whether the writer of an open file is still there."""
+def _is_there(path: Path) -> bool:
+    """Whether the writer that a hidden file stands for is still there."""
     with suppress(FileNotFoundError), path.open("rb") as file:
         return not lock(file)
     return False

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.extras import extra
-from pipeline.record.files import begin_job, node_name, rank_of
+from pipeline.record.files import node_name, rank_of
 
 __all__ = ["torch_profiler"]
 
@@ -35,7 +35,6 @@ def torch_profiler(
     rank = rank_of(rank)
     named = f"{node_name(None)}_{os.getpid()}" + ("" if rank is None else f"_rank{rank}")
     folder = Path(out) / "framework" / "torch_profiler"
-    begin_job(Path(out))
 
     def write(profile: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pipeline.record import samplers
 from pipeline.record.clock import Clock, Ticks, tell_once
-from pipeline.record.files import OpenFile, begin_job, end_job, hour_of, node_name
+from pipeline.record.files import OpenFile, Presence, hour_of, node_name
 from pipeline.record.gpu import cuda_memory, nvidia
 from pipeline.record.samplers import Sample, Sampler
 
@@ -62,12 +62,16 @@ class SystemRecorder:
         self._samplers: dict[str, Sampler] = {n: s for n, s in made.items() if s is not None}
         self._faults: set[str] = set()
         self._file: OpenFile | None = None
+        self._presence: Presence | None = None
         self._minute = 0
         self._opened = 0.0
 
     def start(self) -> SystemRecorder:
-        """Begin to sample. Raises ``UsageError`` if it has begun before."""
-        begin_job(self.out)
+        """Begin to sample. Raises ``UsageError`` if it has begun before, ``StorageError`` where
+        the folder cannot be written.
+        """
+        if self._presence is None:
+            self._presence = Presence(self.out, "system")
         # Shares and rates are over the time since the call before.
         self._ask_all(self._ticks.clock.monotonic())
         self._ticks.start()
@@ -103,7 +107,8 @@ class SystemRecorder:
     def _end(self) -> None:
         try:
             self._close()
-            end_job(self.out)
+            if self._presence is not None:
+                self._presence.leave()
         except OSError as error:
             tell_once(self._faults, "close", error)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.record.clock import tell_once
-from pipeline.record.files import OpenFile, begin_job, end_job, hour_of, node_name
+from pipeline.record.files import OpenFile, Presence, hour_of, node_name
 
 __all__ = ["Timeline"]
 
@@ -28,7 +28,8 @@ class Timeline:
     A file is closed when it has ``max_bytes``, is ``max_seconds`` old, or its hour is over. Times
     are nanoseconds of ``time.perf_counter_ns``, which never steps; where it stands among the
     clocks of other machines is asked once for each file. ``rank`` becomes part of the names of
-    the files. Raises ``UsageError`` for a ``node`` that files cannot be named by.
+    the files. Raises ``UsageError`` for a ``node`` that files cannot be named by, ``StorageError``
+    where the folder cannot be written.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Timeline:
         self._pid = os.getpid()
         self._faults: set[str] = set()
         self._lines: list[str] = []
-        begin_job(self.out)
+        self._presence = Presence(self.out, "framework")
 
     def slice(
         self, phase: str, name: str, start_ns: int, end_ns: int, args: dict[str, Any] | None = None
@@ -79,7 +80,7 @@ class Timeline:
             self._closed = True
             try:
                 self._end_file()
-                end_job(self.out)
+                self._presence.leave()
             except OSError as error:
                 tell_once(self._faults, "close", error)
 
