@@ -168,11 +168,11 @@ def test_readme_python(tmp_path: Path, environment: dict[str, str]) -> None:
         for block in blocks("python")
     ]
     assert outs == [
-        ["24.098", "2"],
+        ["19.1574935", "44"],
         ["[0,", "1,", "2,", "3]", "16"],
         [
-            "training_phase", "duration_p50_us", "Step:ModeKeys.EVAL", "14406.5",
-            "Step:ModeKeys.TRAIN", "24098.0",
+            "training_phase", "duration_p50_us", "Step:ModeKeys.EVAL", "8353.406",
+            "Step:ModeKeys.TRAIN", "19186.111",
         ],
     ]  # fmt: skip
 
@@ -181,7 +181,7 @@ def test_demo(environment: dict[str, str]) -> None:
     out = subprocess.check_output(
         [sys.executable, "-m", "pipeline", "demo"], env=environment, text=True
     )
-    assert out.startswith("read 3 files (1 kineto, 1 smdebug, 1 system) in ")
+    assert out.startswith("read 5 files (2 kineto, 2 smdebug, 1 system) in ")
     assert out.count("┌") == 3
 
 

@@ -1,9 +1,9 @@
--- Mean utilisation of each core of the sample job in percent, for samples inside a step and
--- outside all steps: an as-of join of each sample with the last step that began before it.
+-- Mean utilisation of each core of the sample job in percent, for samples inside a step of rank 0
+-- and outside all of them: an as-of join of each sample with the last step that began before it.
 WITH steps AS (
     SELECT ts_ns, end_ns
     FROM events
-    WHERE run = 'cifar-cnn' AND starts_with(process_name, 'Step:')
+    WHERE run = 'cifar-cnn' AND rank = 0 AND starts_with(process_name, 'Step:')
 ),
 
 samples AS (

@@ -1,9 +1,14 @@
--- What share of the training steps of the sample job each phase takes, in percent, with its
--- median in milliseconds.
+-- What share of the steps of the sample job each phase takes, in percent, with its median in
+-- milliseconds. Of the modules the whole model and the loss are counted.
 WITH phases AS (
     SELECT process_name AS phase, dur_ns
     FROM events
-    WHERE run = 'cifar-cnn' AND kind = 'slice' AND step IS NOT NULL AND category IS NULL
+    WHERE
+        run = 'cifar-cnn' AND kind = 'slice' AND category IS NULL
+        AND (
+            process_name NOT IN ('Forward', 'Backward')
+            OR name IN ('DistributedDataParallel', 'CrossEntropyLoss')
+        )
 )
 
 SELECT

@@ -44,16 +44,18 @@ def test_steps(asked: Run) -> None:
 
 def test_events_metrics_and_overlap_of_steps(asked: Run, tmp_path: Path) -> None:
     events = json.loads(
-        asked("events", "--steps", "10:12", "--name", "model", "--format", "json").stdout
+        asked("events", "--steps", "10:12", "--name", "SGD.step", "--format", "json").stdout
     )
-    assert [row["name"] for row in events] == ["model", "model"]
+    assert [(row["name"], row["rank"]) for row in events] == [
+        ("SGD.step", 0), ("SGD.step", 1), ("SGD.step", 1), ("SGD.step", 0),
+    ]  # fmt: skip
     process = asked("events", "--steps", "10", "-o", "events.parquet")
     assert (process.returncode, process.stdout) == (0, "")
     assert (tmp_path / "events.parquet").stat().st_size > 0
     samples = json.loads(asked("metrics", "--metric", "CPUUtilization", "--format", "json").stdout)
     assert {row["metric"] for row in samples} == {"CPUUtilization"}
     rows = json.loads(asked("overlap", "--steps", "10:12", "--format", "json").stdout)
-    assert {row["name"]: row["pairs"] for row in rows}["model"] == 2
+    assert {row["name"]: row["pairs"] for row in rows}["SGD.step"] == 4
 
 
 def test_merge(asked: Run, tmp_path: Path) -> None:
@@ -62,14 +64,14 @@ def test_merge(asked: Run, tmp_path: Path) -> None:
     assert process.stdout.startswith("merged.json: ")
     document = json.loads((tmp_path / "merged.json").read_text())
     steps = [event["args"]["step_num"] for event in document if event["name"].startswith("Step:")]
-    assert sorted(map(int, steps)) == [2, 3]
+    assert sorted(map(int, steps)) == [2, 2, 3, 3]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
         (["steps", "--run", "other"], 4, "no run 'other' in the lake"),
-        (["events", "--steps", "900:901"], 2, "no steps 900:901: it has steps from 0 to 99"),
+        (["events", "--steps", "900:901"], 2, "no steps 900:901: it has steps from 0 to 44"),
         (["events", "--steps", "4:2"], 2, "empty range"),
         (["events", "--steps", "two"], 2, "give FIRST:UNTIL"),
         (["events", "--start", "9", "--end", "5"], 2, "reversed"),
