@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable
 from time import perf_counter_ns
 from typing import Any
+from weakref import WeakSet
 
 __all__ = ["Backward", "nodes_of"]
 
@@ -55,7 +56,8 @@ class Backward:
         self._lock = threading.Lock()
         self._running: dict[int, _Pass] = {}
         self._reached: dict[int, int] = {}  # when a parameter got its gradient, by its id
-        self._handles: dict[int, Any] = {}
+        self._awaited: WeakSet[Any] = WeakSet()
+        self._handles: list[Any] = []
 
     def watch(self, name: str, module: Any, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Watch the pass of a call that took what these nodes made and gave what those made."""
@@ -65,7 +67,7 @@ class Backward:
         parameters: tuple[Any, ...] = ()
         if not inputs:
             parameters = tuple(p for p in module.parameters() if p.requires_grad)
-            self._await(parameters)
+            self._await(module, parameters)
         made = _Pass(name, parameters)
         for node in outputs:
             self._hook(node)[1].append(made)
@@ -83,19 +85,19 @@ class Backward:
 
     def close(self) -> None:
         """Watch no parameter any more."""
-        for handle in self._handles.values():
+        for handle in self._handles:
             handle.remove()
 
-    def _await(self, parameters: Iterable[Any]) -> None:
-        for parameter in parameters:
-            if id(parameter) not in self._handles:
+    def _await(self, module: Any, parameters: Iterable[Any]) -> None:
+        """Note when the parameters of a module get their gradients, from now on."""
+        if module in self._awaited:
+            return
+        self._awaited.add(module)
 
-                def reached(parameter: Any) -> None:
-                    self._reached[id(parameter)] = perf_counter_ns()
+        def reached(parameter: Any) -> None:
+            self._reached[id(parameter)] = perf_counter_ns()
 
-                self._handles[id(parameter)] = parameter.register_post_accumulate_grad_hook(
-                    reached
-                )
+        self._handles += [p.register_post_accumulate_grad_hook(reached) for p in parameters]
 
     def _hook(self, node: Any) -> tuple[list[_Pass], list[_Pass]]:
         """The passes that end and that begin with a node: at one moment, so that they touch."""

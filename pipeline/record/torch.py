@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from time import perf_counter_ns
 from types import TracebackType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from pipeline.errors import UsageError
 from pipeline.extras import extra
@@ -46,7 +47,7 @@ class TorchHook:
         self._lock = threading.RLock()
         self._stacks = threading.local()
         self._handles: list[Any] = []
-        self._names: dict[int, str] = {}
+        self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         atexit.register(self.close)
 
     def register_hook(self, model: Any) -> None:
@@ -112,11 +113,11 @@ class TorchHook:
             raise UsageError(f"{name} is no module of PyTorch")
         is_compiled = hasattr(model, "_orig_mod")
         for path, module in [("", model)] if is_compiled else list(model.named_modules()):
-            if id(module) in self._names:
+            if module in self._names:
                 if not path:
-                    raise UsageError(f"{name} is watched already, as {self._names[id(module)]}")
+                    raise UsageError(f"{name} is watched already, as {self._names[module]}")
                 continue
-            self._names[id(module)] = path or name
+            self._names[module] = path or name
             call = _Call(self, path or name, is_root and not path)
             self._handles += [
                 module.register_forward_pre_hook(_Before(call), with_kwargs=True),
