@@ -152,6 +152,25 @@ def test_a_scheduler_is_for_dask() -> None:
         task_runner("threads", scheduler="tcp://127.0.0.1:1")
 
 
+@pytest.mark.parametrize("scheduler", ["tcp://127.0.0.1:1", "nonsense://x"])
+def test_a_scheduler_that_is_not_there(scheduler: str) -> None:
+    from flows.runners import task_runner
+
+    with pytest.raises(UsageError, match=f"no Dask scheduler answers at {scheduler}"):
+        task_runner("dask", scheduler=scheduler)
+
+
+def test_a_scheduler_by_its_address(job: Path, tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    from flows.ingest import ingest_traces
+
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        report = ingest_traces(str(job), str(tmp_path / "lake"), runner="dask", scheduler=address)
+    assert (report.files, report.events) == (9, 320)
+
+
 RUN = """
 import sys
 import pipeline.ingestion
