@@ -13,6 +13,8 @@ from time import perf_counter_ns
 from typing import Any
 from weakref import WeakSet
 
+from pipeline.record.faults import Faults
+
 __all__ = ["Backward", "nodes_of"]
 
 _KEY = "tracelake"
@@ -51,8 +53,8 @@ class Backward:
     ends when the last of its parameters has its gradient, and is written by ``finish``.
     """
 
-    def __init__(self, write: Write) -> None:
-        self._write = write
+    def __init__(self, write: Write, faults: Faults) -> None:
+        self._write, self._faults = write, faults
         self._lock = threading.Lock()
         self._running: dict[int, _Pass] = {}
         self._reached: dict[int, int] = {}  # when a parameter got its gradient, by its id
@@ -109,11 +111,12 @@ class Backward:
 
             def run(_: Any) -> None:
                 now = perf_counter_ns()
-                for made in ending:
-                    self._end(made, now)
-                # Of modules within each other the outer one was watched last.
-                for made in reversed(beginning):
-                    self._begin(made, now)
+                with self._faults.harmless("Backward"):
+                    for made in ending:
+                        self._end(made, now)
+                    # Of modules within each other the outer one was watched last.
+                    for made in reversed(beginning):
+                        self._begin(made, now)
 
             node.register_prehook(run)
         return hooked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import math
 import os
 import threading
@@ -12,9 +11,7 @@ from collections.abc import Callable
 
 from pipeline.errors import UsageError
 
-__all__ = ["Clock", "Ticks", "next_tick", "tell_once"]
-
-_LOGGER = logging.getLogger(__name__)
+__all__ = ["Clock", "Ticks", "next_tick"]
 
 
 class Clock:
@@ -90,10 +87,3 @@ class Ticks:
             stopped = self.clock.wait(self._stop, tick - self.clock.monotonic())
             self._work(self.clock.monotonic())
         self._last()
-
-
-def tell_once(told: set[str], name: str, error: Exception) -> None:
-    """Log what fails in a recording, the first time; ``told`` keeps what was."""
-    if name not in told:
-        told.add(name)
-        _LOGGER.warning("recording: %s fails and is left out while it does: %s", name, error)

@@ -14,7 +14,8 @@ import psutil
 
 from pipeline.extras import extra
 from pipeline.record import samplers
-from pipeline.record.clock import Ticks, tell_once
+from pipeline.record.clock import Ticks
+from pipeline.record.faults import Faults
 
 __all__ = ["SystemProfiler"]
 
@@ -46,7 +47,7 @@ class SystemProfiler(_Callback):  # type: ignore[misc]
         self.profile_disk = profile_disk
         self.profile_net = profile_net
         self.stats_thread_interval_seconds = stats_thread_interval_seconds
-        self._faults: set[str] = set()
+        self._faults = Faults()
         self._ticks: Ticks | None = None
 
     def init(self, state: Any, logger: Any) -> None:
@@ -77,12 +78,9 @@ class SystemProfiler(_Callback):  # type: ignore[misc]
             ("net", self.profile_net, _network),
         ]
         for category, is_wanted, markers in groups:
-            try:
+            with self._faults.harmless(category):
                 for name, values in markers() if is_wanted else ():
                     profiler.marker(name, categories=[category]).counter(values)
-            # Whatever fails in one must end neither the others nor the training.
-            except Exception as error:
-                tell_once(self._faults, category, error)
 
 
 def _cpu(cpu: samplers.Sampler, now: float) -> Iterator[Marker]:

@@ -78,6 +78,11 @@ class OpenFile:
         finally:
             self._open.rename(self.path if path is None else path)
 
+    def abandon(self) -> None:
+        """Leave the file as if the process had died here."""
+        with suppress(OSError):
+            self._file.close()
+
 
 class Presence:
     """A writer at work on a job, in its folder ``system`` or ``framework``: the job has not ended.

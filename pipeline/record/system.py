@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Literal
 
 from pipeline.record import samplers
-from pipeline.record.clock import Clock, Ticks, tell_once
+from pipeline.record.clock import Clock, Ticks
+from pipeline.record.faults import Faults
 from pipeline.record.files import OpenFile, Presence, hour_of, node_name
 from pipeline.record.gpu import cuda_memory, nvidia
 from pipeline.record.samplers import Sample, Sampler
@@ -60,7 +61,7 @@ class SystemRecorder:
         }
         made = {name: make() for name, make in makers.items() if make is not None}
         self._samplers: dict[str, Sampler] = {n: s for n, s in made.items() if s is not None}
-        self._faults: set[str] = set()
+        self._faults = Faults()
         self._file: OpenFile | None = None
         self._presence: Presence | None = None
         self._minute = 0
@@ -98,28 +99,22 @@ class SystemRecorder:
     def _record(self, now: float) -> None:
         taken_ns = self._ticks.clock.time_ns()
         found = self._ask_all(now)
-        try:
+        with self._faults.harmless("write"):
             self._write(taken_ns, now, found)
             self.samples += len(found)
-        except OSError as error:
-            tell_once(self._faults, "write", error)
 
     def _end(self) -> None:
-        try:
+        with self._faults.harmless("close"):
             self._close()
-            if self._presence is not None:
+        if self._presence is not None:
+            with self._faults.harmless("close"):
                 self._presence.leave()
-        except OSError as error:
-            tell_once(self._faults, "close", error)
 
     def _ask_all(self, now: float) -> list[Sample]:
         found: list[Sample] = []
         for name, sampler in self._samplers.items():
-            try:
+            with self._faults.harmless(name):
                 found += sampler(now)
-            # Whatever fails in one must end neither the others nor the training.
-            except Exception as error:
-                tell_once(self._faults, name, error)
         return found
 
     def _write(self, taken_ns: int, now: float, found: list[Sample]) -> None:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pipeline.record.clock import tell_once
+from pipeline.record.faults import Faults
 from pipeline.record.files import OpenFile, Presence, hour_of, node_name
 
 __all__ = ["Timeline"]
@@ -48,7 +48,7 @@ class Timeline:
         self._file: OpenFile | None = None
         self._closed = False
         self._pid = os.getpid()
-        self._faults: set[str] = set()
+        self._faults = Faults()
         self._lines: list[str] = []
         self._presence = Presence(self.out, "framework")
 
@@ -69,8 +69,8 @@ class Timeline:
                     self._flush(end_ns)
                     self._rotate(end_ns)
             except OSError as error:
-                self._lines.clear()
-                tell_once(self._faults, "write", error)
+                self._faults.tell("write", error)
+                self._abandon()
 
     def close(self) -> None:
         """Close the file; the last writer of the job marks its end."""
@@ -78,11 +78,10 @@ class Timeline:
             if self._closed or os.getpid() != self._pid:
                 return
             self._closed = True
-            try:
+            with self._faults.harmless("close"):
                 self._end_file()
+            with self._faults.harmless("close"):
                 self._presence.leave()
-            except OSError as error:
-                tell_once(self._faults, "close", error)
 
     def _open(self, now_ns: int) -> None:
         self._base_ns = time.time_ns() - (time.perf_counter_ns() - now_ns)
@@ -97,6 +96,13 @@ class Timeline:
         # Cut to whole microseconds, as the layout wants it.
         self._zero_ns -= self._base_ns % 1000
         self._lines.append("[\n" + _meta("process_name", 0, args=base))
+
+    def _abandon(self) -> None:
+        """Go on in another file: this one may end in the middle of an event."""
+        self._lines.clear()
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.abandon()
 
     def _path(self, now_ns: int) -> Path:
         """Where a file lies that ends now."""

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from pipeline.errors import UsageError
 from pipeline.extras import extra
 from pipeline.record.backward import Backward, nodes_of
-from pipeline.record.clock import tell_once
+from pipeline.record.faults import Faults
 from pipeline.record.files import rank_of
 from pipeline.record.steps import Steps
 from pipeline.record.timeline import Timeline
@@ -43,7 +43,8 @@ class TorchHook:
         self._torch = extra("torch", "torch")
         self._timeline = Timeline(out, node, rank_of(rank), max_bytes, max_seconds)
         self._steps = Steps(self._write_step)
-        self._backward = Backward(self._write_backward)
+        self._faults = Faults()
+        self._backward = Backward(self._write_backward, self._faults)
         self._lock = threading.RLock()
         self._stacks = threading.local()
         self._handles: list[Any] = []
@@ -68,15 +69,17 @@ class TorchHook:
         name = type(optimizer).__name__
 
         def before(optimizer: Any, *_: Any) -> None:
-            self._backward.finish()
-            self._stack().append(_Under(name, perf_counter_ns()))
+            with self._faults.harmless(name):
+                self._backward.finish()
+                self._stack().append(_Under(name, perf_counter_ns()))
 
         def after(optimizer: Any, *_: Any) -> None:
-            began = self._pop(name)
-            if began is not None:
-                end = self._write("Optimizer", f"{name}.step", began.start)
-                with self._lock:
-                    self._steps.stepped(end)
+            with self._faults.harmless(name):
+                began = self._pop(name)
+                if began is not None:
+                    end = self._write("Optimizer", f"{name}.step", began.start)
+                    with self._lock:
+                        self._steps.stepped(end)
 
         self._handles.append(optimizer.register_step_pre_hook(before))
         self._handles.append(optimizer.register_step_post_hook(after))
@@ -91,9 +94,10 @@ class TorchHook:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        self._backward.finish()
+        with self._faults.harmless("close"):
+            self._backward.finish()
         self._backward.close()
-        with self._lock:
+        with self._faults.harmless("close"), self._lock:
             self._steps.end()
         self._timeline.close()
 
@@ -183,11 +187,12 @@ class TorchHook:
 
     def _fetched(self, start: int, **args: Any) -> None:
         """A batch was fetched, with which a step begins."""
-        with self._lock:
-            self._steps.begin(start)
-        end = self._write("DataIterator", "DataLoaderIter::GetNext", start, **args)
-        with self._lock:
-            self._steps.happened(end)
+        with self._faults.harmless("DataIterator"):
+            with self._lock:
+                self._steps.begin(start)
+            end = self._write("DataIterator", "DataLoaderIter::GetNext", start, **args)
+            with self._lock:
+                self._steps.happened(end)
 
 
 class _Under(NamedTuple):
@@ -204,17 +209,13 @@ class _Call:
     def __init__(self, hook: TorchHook, name: str, is_root: bool) -> None:
         self.hook, self.name, self.is_root = hook, name, is_root
         self._is_compiling = hook._torch.compiler.is_compiling
-        self._faults: set[str] = set()
 
     def do(self, work: Callable[[_Call, Any, Any], None], module: Any, what: Any) -> None:
         """Do it, unless the call is being compiled: in a graph no clock can be asked."""
         if self._is_compiling():
             return
-        try:
+        with self.hook._faults.harmless(self.name):
             work(self, module, what)
-        # A fault of the recording must not end the training.
-        except Exception as error:
-            tell_once(self._faults, self.name, error)
 
 
 class _Before:

@@ -303,7 +303,8 @@ print("ready", flush=True)
 
 def start(job: Path, then: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", SCRIPT.format(then=then), str(job)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     return process
