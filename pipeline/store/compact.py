@@ -4,7 +4,8 @@ Compaction is a write like any other. The live rows of a node are copied under n
 sorted, one file a partition, and one ledger file commits the copies. They keep the version of
 what they copy, so a file that was read anew in the meantime still wins. Files that no live row
 points to are removed once they are older than the grace period, for the readers that still have
-them open.
+them open. Compactions may run at once: one whose files another has removed begins anew, and what
+it copied is only committed if that is every row the ledger tells of.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pipeline.errors import StorageError
 from pipeline.sqlfiles import PARQUET, run_sql, sql_text
 from pipeline.store.lake import Store
 from pipeline.store.layout import DATA_TABLES, LakePath, data_folder_of, partition_key
@@ -35,6 +38,7 @@ __all__ = ["CompactReport", "compact", "delete_run"]
 
 DEFAULT_GRACE_SECONDS = 3600.0
 _ORPHAN_SECONDS = 3600.0
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -87,20 +91,32 @@ def compact(
     """Compact one run, or all, and remove dead files that are older than ``grace_seconds``."""
     if run is not None:
         store.run(run)
-    store.refresh()
     before = after = 0
-    with storage_errors(f"compact the lake {store.lake.root}"):
-        scattered = run_sql(store.connection, "queries/scattered", {"run": run}).fetchall()
-        for run_key, node_key in scattered:
-            merged, written = _merge(store, run_key, node_key)
-            before, after = before + merged, after + written
+    doing = f"compact the lake {store.lake.root}"
+    for attempt in range(1, _ATTEMPTS + 1):
         store.refresh()
+        try:
+            with storage_errors(doing):
+                scattered = run_sql(store.connection, "queries/scattered", {"run": run}).fetchall()
+                for run_key, node_key in scattered:
+                    merged, written = _merge(store, run_key, node_key)
+                    before, after = before + merged, after + written
+            break
+        # Another compaction has removed the files: it has left others.
+        except StorageError:
+            if attempt == _ATTEMPTS:
+                raise
+    store.refresh()
+    with storage_errors(doing):
         removed = _remove_dead(store, grace_seconds)
     return CompactReport(before, after, removed)
 
 
 def _merge(store: Store, run_key: str, node_key: str) -> tuple[int, int]:
-    """Copy all live rows of one node of a run; returns files before and after."""
+    """Copy all live rows of one node of a run; returns files before and after.
+
+    Raises ``StorageError`` where not all of them are there: then nothing has changed.
+    """
     connection = store.connection
     where = {"run_key": run_key, "node_key": node_key}
     ledger = connection.sql(sql_text("queries/live_of_node"), params=where).to_arrow_table()
@@ -111,12 +127,22 @@ def _merge(store: Store, run_key: str, node_key: str) -> tuple[int, int]:
     live = [(table, path) for table, path, is_live in files if is_live]
     folders = sorted({(table, path.rpartition("/")[0]) for table, path in live})
     connection.register("mapping", mapping)
+    targets: list[str] = []
+    rows = 0
     try:
         for table, folder in folders:
             paths = [p for kind, p in live if (kind, p.rpartition("/")[0]) == (table, folder)]
-            _rewrite(store, paths, f"{store.lake.relative(folder)}/{batch_id}.parquet")
+            targets.append(f"{store.lake.relative(folder)}/{batch_id}.parquet")
+            rows += _rewrite(store, paths, targets[-1])
     finally:
         connection.unregister("mapping")
+    told = pc.sum(pc.add(ledger["event_rows"], ledger["metric_rows"])).as_py() or 0
+    if rows != told:
+        delete_files(store.lake, [store.lake.path(target) for target in targets])
+        raise StorageError(
+            f"cannot compact {run_key}/{node_key} of {store.lake.root}: files hold {rows} of "
+            f"{told} rows that the ledger tells of; see what tracelake verify says"
+        )
     # Of two rows of one version the later commit counts.
     changes = {
         "ingest_id": mapping["new_id"],
@@ -130,13 +156,18 @@ def _merge(store: Store, run_key: str, node_key: str) -> tuple[int, int]:
     return len(live), len(folders)
 
 
-def _rewrite(store: Store, paths: list[str], target: str) -> None:
+def _rewrite(store: Store, paths: list[str], target: str) -> int:
+    """Write the live rows of some files of a folder as one file; returns how many."""
     copy = f"COPY ({sql_text('queries/rewrite')}) TO $path ({PARQUET})"
+    rows = 0
 
     def write(path: str) -> None:
-        store.connection.execute(copy, {"files": paths, "path": path})
+        nonlocal rows
+        result = store.connection.execute(copy, {"files": paths, "path": path})
+        ((rows,),) = result.fetchall()
 
     put_file(store.lake, target, write)
+    return rows
 
 
 def _remove_dead(store: Store, grace_seconds: float) -> int:
