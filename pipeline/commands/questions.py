@@ -35,7 +35,8 @@ def _range_options(command: Command) -> Command:
                 "--steps",
                 metavar="A:B",
                 help="Steps from A up to, but without, B; one number is that step, and either end "
-                "may be left out.",
+                "may be left out. With a mode: 'EVAL A:B'; by default all, but those of profilers "
+                "only where nothing else has step A.",
             ),
             click.option(
                 "--start", metavar="TIME", help="A number, or UTC as 2020-08-05T22:57:05."
@@ -80,10 +81,11 @@ def _listed(*names: str) -> Command:
 )
 @click.option(
     "--outliers",
-    type=click.FloatRange(1),
+    type=float,
     metavar="FACTOR",
     help="Only steps of at least FACTOR times the median, the worst first.",
 )
+@click.option("--mode", help="Only steps of this mode, as in TRAIN.")
 @output_options
 def steps(
     lake: str,
@@ -91,6 +93,7 @@ def steps(
     run: str | None,
     stats: str | None,
     outliers: float | None,
+    mode: str | None,
     output: str | None,
     form: str | None,
 ) -> None:
@@ -100,11 +103,11 @@ def steps(
     with open_store(lake, storage) as store:
         chosen = choose_run(store, run)
         if stats is not None:
-            question = chosen.step_statistics_question(stats)
+            question = chosen.step_statistics_question(stats, mode)
         elif outliers is not None:
-            question = chosen.step_outliers_question(outliers)
+            question = chosen.step_outliers_question(outliers, mode)
         else:
-            question = chosen.steps_question()
+            question = chosen.steps_question(mode)
         show(store, question.query, question.params, form, output)
 
 

@@ -49,22 +49,24 @@ class Run:
         """The files of the run; columns as in the view ``sources``."""
         return self.store.sql("SELECT * FROM sources WHERE run = $run ORDER BY uri", self._run)
 
-    def steps(self) -> pl.DataFrame:
-        """The training steps by start; columns as in the view ``steps``."""
-        return self._answer(self.steps_question())
+    def steps(self, mode: str | None = None) -> pl.DataFrame:
+        """The training steps by start, of all modes or of one; columns as in view ``steps``."""
+        return self._answer(self.steps_question(mode))
 
-    def steps_question(self) -> Question:
+    def steps_question(self, mode: str | None = None) -> Question:
         """The query of ``steps``."""
-        query = "SELECT * FROM steps WHERE run = $run ORDER BY start_ns, node, rank, mode, step"
-        return self._question(query)
+        return self._question(sql_text("queries/list_steps"), mode=mode)
 
-    def step_interval(self, first: int, until: int | None = None) -> pl.DataFrame:
+    def step_interval(
+        self, first: int, until: int | None = None, mode: str | None = None
+    ) -> pl.DataFrame:
         """From the start of one step to just before another, or to the end of the steps.
 
-        One row: ``start_ns``, ``end_ns``, both included. Raises ``UsageError`` where there is no
-        such step, or the second does not start after the first.
+        ``mode`` chooses among steps; by default those of profilers (ProfilerStep, device) count
+        where nothing else has the first. One row: ``start_ns``, ``end_ns``, both included. Raises
+        ``UsageError`` where there is no such step, or the second does not start after the first.
         """
-        start, end = self._interval(StepRange.of((first, until)))
+        start, end = self._interval(StepRange.of(StepRange(first, until, mode)))
         return self.store.sql("SELECT $a AS start_ns, $b AS end_ns", {"a": start, "b": end})
 
     def events(
@@ -81,9 +83,10 @@ class Run:
         """Events that were under way in a range of time or of steps, by start.
 
         Both ends of a time are included; ``unit`` is s, ms, us or ns. ``steps`` is a step, or
-        (first, until) without the second. ``kinds``, ``names`` and ``processes`` choose by these
-        columns, ``sources`` by the endings of the files' names, as in
-        ``"model_timeline.json"``. Columns as in the view ``events``.
+        (first, until) without the second, or with a mode "EVAL 2:4" (by default all modes, but
+        those of profilers only where nothing else has the first step). ``kinds``, ``names`` and
+        ``processes`` choose by these columns, ``sources`` by the endings of the files' names, as
+        in ``"model_timeline.json"``. Columns as in the view ``events``.
         """
         return self._answer(
             self.events_question(start, end, unit, steps, kinds, names, processes, sources)
@@ -138,9 +141,12 @@ class Run:
         chosen = {"resources": resources, "metrics": metrics, "devices": devices, "nodes": nodes}
         return self._ranged("queries/run_metrics", start, end, unit, steps, chosen)
 
-    def step_events(self) -> pl.DataFrame:
-        """Every event with its step and how that was decided; columns as in ``step_events``."""
-        return self._macro("FROM step_events($run) ORDER BY ts_ns, ingest_id, seq")
+    def step_events(self, mode: str | None = None) -> pl.DataFrame:
+        """Every event with its step, of any mode or of one, and how that was decided; columns as
+        in ``step_events``.
+        """
+        query = "FROM step_events($run, of_mode := $mode) ORDER BY ts_ns, ingest_id, seq"
+        return self._macro(query, mode=mode)
 
     def overlap_at(self, timestamps: Iterable[Time], unit: str = "ns") -> pl.DataFrame:
         """What ran at these instants (strictly inside); columns as in ``overlap_at``."""
@@ -182,8 +188,9 @@ class Run:
         """The query of ``overlap_steps``."""
         chosen = StepRange.of(steps)
         self._interval(chosen)
-        query = "FROM step_overlap($run, $first, $until, clock_name := $clock)"
-        return self._question(query, first=chosen.first, until=chosen.until, clock=self._clock())
+        query = "FROM step_overlap($run, $first, $until, clock_name := $clock, of_mode := $mode)"
+        bounds = {"first": chosen.first, "until": chosen.until, "mode": chosen.mode}
+        return self._question(query, **bounds, clock=self._clock())
 
     def step_metrics(self) -> pl.DataFrame:
         """Each system metric in each step; columns as in ``step_metrics``."""
@@ -198,23 +205,29 @@ class Run:
         query = "FROM operator_metrics($run, $metric, clock_name := $clock)"
         return self._macro(query, metric=metric, clock=self._clock())
 
-    def step_statistics(self, by: str = "mode") -> pl.DataFrame:
-        """Durations by step ``mode``, ``process`` or ``operator``; see ``step_statistics``."""
-        return self._answer(self.step_statistics_question(by))
+    def step_statistics(self, by: str = "mode", mode: str | None = None) -> pl.DataFrame:
+        """Durations by step ``mode``, ``process`` or ``operator``, in steps of all modes or of
+        one; columns as in ``step_statistics``.
+        """
+        return self._answer(self.step_statistics_question(by, mode))
 
-    def step_statistics_question(self, by: str = "mode") -> Question:
+    def step_statistics_question(self, by: str = "mode", mode: str | None = None) -> Question:
         """The query of ``step_statistics``."""
         if by not in ("mode", "process", "operator"):
             raise UsageError(f"no statistics by {by!r}: give mode, process or operator")
-        return self._question("FROM step_statistics($run, $by)", by=by)
+        query = "FROM step_statistics($run, $by, of_mode := $mode)"
+        return self._question(query, by=by, mode=mode)
 
-    def step_outliers(self, factor: float = 2) -> pl.DataFrame:
-        """Steps of at least ``factor`` times the median; columns as in ``step_outliers``."""
-        return self._answer(self.step_outliers_question(factor))
+    def step_outliers(self, factor: float = 2, mode: str | None = None) -> pl.DataFrame:
+        """Steps of at least ``factor`` times the median, of all modes or of one; columns as in
+        ``step_outliers``. Raises ``UsageError`` for a factor below 1.
+        """
+        return self._answer(self.step_outliers_question(factor, mode))
 
-    def step_outliers_question(self, factor: float = 2) -> Question:
+    def step_outliers_question(self, factor: float = 2, mode: str | None = None) -> Question:
         """The query of ``step_outliers``."""
-        return self._question("FROM step_outliers($run, factor := $factor)", factor=factor)
+        query = "FROM step_outliers($run, factor := $factor, of_mode := $mode)"
+        return self._question(query, factor=_multiple(factor), mode=mode)
 
     def phases(self) -> pl.DataFrame:
         """Initialization, training loop and finalization; columns as in ``job_phases``."""
@@ -235,7 +248,7 @@ class Run:
         Raises ``UsageError`` where the edges do not ascend.
         """
         bounds = [float(edge) for edge in edges]
-        if len(bounds) < 2 or any(a >= b for a, b in pairwise(bounds)):
+        if len(bounds) < 2 or any(not a < b for a, b in pairwise(bounds)):
             raise UsageError(f"edges {bounds} do not ascend: give two or more, as in 0, 50, 100")
         query = "FROM utilization_ranges($run, edges := $edges, clock_name := $clock)"
         return self._macro(query, edges=bounds, clock=self._clock())
@@ -246,7 +259,8 @@ class Run:
 
     def dataloader_outliers(self, factor: float = 2) -> pl.DataFrame:
         """Calls of a multiple of the median; columns as in ``dataloader_outliers``."""
-        return self._macro("FROM dataloader_outliers($run, factor := $factor)", factor=factor)
+        query = "FROM dataloader_outliers($run, factor := $factor)"
+        return self._macro(query, factor=_multiple(factor))
 
     def dataloader_batch_times(self) -> pl.DataFrame:
         """Time from batch to batch; columns as in ``dataloader_batch_times``."""
@@ -303,15 +317,21 @@ class Run:
 
     def _interval(self, steps: StepRange) -> tuple[int, int]:
         """First and last nanosecond of a range of steps."""
-        bounds = {**self._run, "first": steps.first, "until": steps.until, "clock": self._clock()}
+        bounds = {
+            **self._run, "first": steps.first, "until": steps.until, "mode": steps.mode,
+            "clock": self._clock(),
+        }  # fmt: skip
         if steps.first is not None and steps.until is not None:
             ((start, end),) = self.store.sql(sql_text("queries/two_steps"), bounds).rows()
             if start is not None and end is not None and start <= end:
                 return start, end
         found = self.store.sql(sql_text("queries/run_steps"), bounds).rows()
-        ((lowest, highest, start, end),) = found
-        if lowest is None:
+        ((lowest, highest, start, end, modes),) = found
+        if modes is None:
             raise UsageError(f"run {self.name!r} has no steps: choose by time instead")
+        if lowest is None:
+            known = ", ".join(modes)
+            raise UsageError(f"run {self.name!r} has no mode {steps.mode!r}: it has {known}")
         if start is None:
             raise UsageError(
                 f"run {self.name!r} has no steps {steps}: it has steps from {lowest} to {highest}"
@@ -343,6 +363,13 @@ class Run:
         lists = {key: one_or_more(names) for key, names in chosen.items()}
         bounds = {"from": low, "until": high, "clock": clock}
         return self._question(sql_text(query), **bounds, **lists)
+
+
+def _multiple(factor: float) -> float:
+    """A multiple of a median that makes sense."""
+    if not factor >= 1:
+        raise UsageError(f"a factor of {factor}: give a number from 1 on")
+    return factor
 
 
 def _range(start: Time | None, end: Time | None, unit: str) -> tuple[Any, Any]:

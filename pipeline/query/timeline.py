@@ -87,7 +87,7 @@ def _write(store: Store, timeline: Timeline, path: Path) -> None:
         run_sql(cursor, "timeline/rows")
         run_sql(cursor, "timeline/processes", timeline.parameters("metrics", "low_gpu"))
         run_sql(cursor, "timeline/threads", timeline.parameters())
-        given = timeline.parameters("metrics")
+        given = timeline.parameters("metrics", "low_gpu")
         ((base,),) = run_sql(cursor, "timeline/base", given).fetchall()
         _put_lines(cursor.sql(sql_text("timeline/header"), params={"base": base}), file)
         for first, last in pairwise([_FIRST, *_cuts(cursor, timeline), _LAST]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ Time = int | float | Decimal | str | datetime
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST = 2**63 - 1
+_FINER = re.compile(r"[.,][0-9]{6}([0-9]+)")
 
 
 def nanoseconds(value: Time, unit: str = "ns") -> int:
@@ -29,12 +31,16 @@ def nanoseconds(value: Time, unit: str = "ns") -> int:
     """
     if unit not in UNITS:
         raise UsageError(f"no unit of time {unit!r}: give one of {', '.join(UNITS)}")
+    finer = 0
     if isinstance(value, str):
-        value = _read(value)
+        value, finer = _read(value)
     if isinstance(value, datetime):
         moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         since = moment - _EPOCH
-        number = ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000
+        number = (
+            finer
+            + ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000
+        )
     elif isinstance(value, Integral):
         number = int(value) * UNITS[unit]
     elif isinstance(value, Decimal | Real):
@@ -50,13 +56,16 @@ def nanoseconds(value: Time, unit: str = "ns") -> int:
     return number
 
 
-def _read(text: str) -> Decimal | datetime:
+def _read(text: str) -> tuple[Decimal | datetime, int]:
+    """A number, or a moment to the microsecond and the nanoseconds beyond it."""
     try:
-        return Decimal(text)
+        return Decimal(text), 0
     except InvalidOperation:
         pass
+    finer = _FINER.search(text)
     try:
-        return datetime.fromisoformat(text)
+        # A datetime ends at microseconds.
+        return datetime.fromisoformat(text), int(finer[1].ljust(3, "0")[:3]) if finer else 0
     except ValueError:
         raise UsageError(
             f"{text!r} is no time: give a number, or a UTC time as in 2020-08-05T22:57:05.5"
@@ -65,20 +74,29 @@ def _read(text: str) -> Decimal | datetime:
 
 @dataclass(frozen=True)
 class StepRange:
-    """Steps from ``first`` up to, but without, ``until``; None stands for the first or all."""
+    """Steps of a ``mode`` from ``first`` up to, but without, ``until``.
+
+    None stands for the first or all, and as mode for all but those of profilers (ProfilerStep,
+    device), which count where nothing else has the first step.
+    """
 
     first: int | None
     until: int | None
+    mode: str | None = None
 
     @classmethod
     def of(cls, steps: Steps) -> StepRange:
-        """From ``7``, ``(2, 4)``, ``range(2, 4)`` or ``"7"``, ``"2:4"``, ``"2:"``, ``":4"``.
+        """From ``7``, ``(2, 4)``, ``range(2, 4)`` or ``"7"``, ``"2:4"``, ``"2:"``, ``":4"``, or
+        with a mode ``"EVAL 2:4"``.
 
         One number is that step alone. Raises ``UsageError`` for anything else, and where the range
         is empty or reversed.
         """
+        if isinstance(steps, StepRange):
+            return cls._checked(steps.first, steps.until, steps.mode)
         if isinstance(steps, str):
-            return cls._checked(*cls._parse(steps))
+            mode, space, numbers = steps.strip().rpartition(" ")
+            return cls._checked(*cls._parse(numbers), mode.strip() if space else None)
         if isinstance(steps, int):
             return cls._checked(steps, steps + 1)
         if isinstance(steps, range):
@@ -106,18 +124,19 @@ class StepRange:
         return low, high
 
     @classmethod
-    def _checked(cls, first: int | None, until: int | None) -> StepRange:
+    def _checked(cls, first: int | None, until: int | None, mode: str | None = None) -> StepRange:
         if first is not None and until is not None and first >= until:
             raise UsageError(
                 f"steps {first}:{until} are an empty range: the second number is not included"
             )
-        return cls(first, until)
+        return cls(first, until, mode)
 
     def __str__(self) -> str:
-        return ":".join("" if end is None else str(end) for end in (self.first, self.until))
+        numbers = ":".join("" if end is None else str(end) for end in (self.first, self.until))
+        return numbers if self.mode is None else f"{self.mode} {numbers}"
 
 
-Steps = int | str | range | Sequence[int | None]
+Steps = int | str | range | Sequence[int | None] | StepRange
 """A step or a range of steps; see ``StepRange.of``."""
 
 

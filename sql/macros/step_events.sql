@@ -8,10 +8,13 @@
 --   steps    |-----3-----|      |-----4-----|
 --   events     |---| inside   |---| null  |--| inside
 --
--- Columns as in the view events, with step as decided here, then step_mode (as mode in steps; null
--- where an own number is not that of the step that holds it) and step_source.
+-- of_mode: only steps of this mode hold events; null for all (where two modes see the same loop, as
+-- ProfilerStep beside TRAIN, an event is held by that which started last).
+-- Columns as in the view events, with step as decided here, then step_mode and step_start_ns (mode
+-- and start of the step that holds it; null where an own number is not that of that step) and
+-- step_source.
 -- Example: SELECT step, SUM(dur_ns) FROM step_events('job') GROUP BY step;
-CREATE OR REPLACE MACRO step_events(run_name) AS TABLE
+CREATE OR REPLACE MACRO step_events(run_name, of_mode := NULL) AS TABLE
 WITH e AS (
     SELECT
         *, COALESCE(rank, -1) AS rank_key,
@@ -29,10 +32,10 @@ s AS (
     FROM (
         SELECT
             node, COALESCE(rank, -1) AS rank_key, COALESCE(ingest_id, -1) AS zero, start_ns,
-            MIN({'end_ns': end_ns, 'step': step, 'mode': mode}) AS inner_step,
-            MAX({'end_ns': end_ns, 'step': step, 'mode': mode}) AS longest
+            MIN({'end_ns': end_ns, 'step': step, 'mode': mode, 'start_ns': start_ns}) AS inner_step,
+            MAX({'end_ns': end_ns, 'step': step, 'mode': mode, 'start_ns': start_ns}) AS longest
         FROM steps
-        WHERE run = run_name AND complete
+        WHERE run = run_name AND complete AND (of_mode IS NULL OR mode = of_mode)
         GROUP BY node, rank_key, zero, start_ns
     )
 ),
@@ -76,6 +79,7 @@ SELECT
     * EXCLUDE (rank_key, zero, is_launch, is_launched, place_ns, place_end_ns, holder)
     REPLACE (COALESCE(step, holder.step) AS step),
     CASE WHEN COALESCE(step = holder.step, TRUE) THEN holder.mode END AS step_mode,
+    CASE WHEN COALESCE(step = holder.step, TRUE) THEN holder.start_ns END AS step_start_ns,
     CASE
         WHEN step IS NOT NULL THEN 'own'
         WHEN holder IS NOT NULL AND is_launched THEN 'launch'

@@ -1,19 +1,30 @@
 -- What ran during steps, from first_step up to, but without, until_step (null for no bound)? Each
 -- step counts for the slices of its own node and rank. Steps that never ended count for nothing.
+-- of_mode: only steps of this mode; null for all but those of profilers (ProfilerStep, device),
+-- which count where there are no others.
 -- Columns as in overlap_during.
 -- Example: SELECT * FROM step_overlap('job', 10, 12);
 CREATE OR REPLACE MACRO step_overlap(
-    run_name, first_step, until_step, clock_name := 'epoch'
+    run_name, first_step, until_step, clock_name := 'epoch', of_mode := NULL
 ) AS TABLE
-WITH points AS MATERIALIZED (
+WITH chosen AS (
+    SELECT
+        *,
+        BOOL_AND(_is_profilers(mode)) OVER () AS is_of_profilers
+    FROM steps
+    WHERE
+        run = run_name AND clock = clock_name AND complete
+        AND (of_mode IS NULL OR mode = of_mode)
+        AND COALESCE(step >= first_step, TRUE) AND COALESCE(step < until_step, TRUE)
+),
+
+points AS MATERIALIZED (
     FROM _interval_points((
         SELECT LIST({
             track: concat(rank, ' ', node), start_ns: start_ns, end_ns: end_ns
         })
-        FROM steps
-        WHERE
-            run = run_name AND clock = clock_name AND complete
-            AND COALESCE(step >= first_step, TRUE) AND COALESCE(step < until_step, TRUE)
+        FROM chosen
+        WHERE of_mode IS NOT NULL OR _is_profilers(mode) = is_of_profilers
     ))
 ),
 

@@ -97,12 +97,11 @@ SELECT
     COALESCE(a.device, o."Device Id") AS device, a.stream AS stream,
     a.correlation AS correlation, COALESCE(a."External id", o."external id") AS external_id,
     COALESCE(a.bytes, o."Bytes") AS bytes,
-    CASE WHEN h.ph = 'M' THEN json_extract_string(args, 'name') END AS label,
+    -- Of a broken line nothing counts; it is read again when it is mended.
+    CASE WHEN h.ph = 'M' THEN TRY(json_extract_string(args, 'name')) END AS label,
     CASE
         WHEN h.ph = 'M'
-            THEN TRY_CAST(
-                json_extract_string(args, 'start_time_since_epoch_in_micros') AS BIGINT
-            )
+            THEN TRY(json_extract_string(args, 'start_time_since_epoch_in_micros')::BIGINT)
     END AS base_us,
     args,
     status IS NULL AND reject IS NULL AND pid_text IS NULL AND tid_text IS NULL

@@ -1,14 +1,25 @@
 -- The interval of a range of steps of a run: lowest, highest (numbers of the steps that there are),
--- start_ns, end_ns (null where the range has none). $run: its name; $first: null for the step that
--- starts first; $until: null for the end; $clock: epoch or trace.
+-- start_ns, end_ns (null where the range has none), modes (all that there are, null for none).
+-- $run: its name; $first: null for the step that starts first; $until: null for the end; $mode: of
+-- the steps, or null as in step_interval; $clock: epoch or trace.
 WITH s AS (
-    SELECT step, start_ns FROM steps WHERE run = $run AND clock = $clock
+    SELECT mode, step, start_ns FROM steps WHERE run = $run AND clock = $clock
+),
+
+own AS (
+    SELECT
+        COALESCE(
+            MIN(step) FILTER ($mode IS NOT NULL OR NOT _is_profilers(mode)), MIN(step)
+        ) AS lowest,
+        MAX(step) AS highest
+    FROM s
+    WHERE $mode IS NULL OR mode = $mode
 )
 
-SELECT MIN(s.step) AS lowest, MAX(s.step) AS highest,
-    ANY_VALUE(i.start_ns) AS start_ns, ANY_VALUE(i.end_ns) AS end_ns
-FROM s
+SELECT own.lowest, own.highest, i.start_ns, i.end_ns,
+    (SELECT LIST(DISTINCT mode ORDER BY mode) FROM s) AS modes
+FROM own
 LEFT JOIN (
-    FROM step_interval($run, COALESCE($first, (SELECT MIN(step) FROM s)), $until)
+    FROM step_interval($run, COALESCE($first, (SELECT lowest FROM own)), $until, of_mode := $mode)
     WHERE clock = $clock
 ) AS i ON TRUE

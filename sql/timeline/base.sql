@@ -1,7 +1,7 @@
 -- The zero of a merged timeline: base_ns. Viewers keep times as doubles, which hold microseconds
 -- since the epoch but no nanoseconds of it; where events have some, times count from the whole
 -- microsecond before the first of all, and the timeline says which that is. Else it is 0.
--- $run, $from, $until, $clock, $metrics: as in processes.sql.
+-- $run, $from, $until, $clock, $metrics, $low_gpu: as in processes.sql.
 SELECT
     COALESCE(CASE
         WHEN $clock = 'epoch' AND BOOL_OR(has_ns)
@@ -13,5 +13,5 @@ FROM (
     UNION ALL
     SELECT MIN(ts_ns), FALSE
     FROM timeline_samples($run, $from, $until, $clock)
-    WHERE $metrics
+    WHERE $metrics OR ($low_gpu IS NOT NULL AND metric = 'GPUUtilization' AND value < $low_gpu)
 )

@@ -30,7 +30,7 @@ FROM (
         END AS place
     FROM timeline_events($run, $from, $until, $clock)
     UNION ALL
-    SELECT DISTINCT process_key, node, NULL, 'system metrics', NULL, 12
+    SELECT DISTINCT process_key, node, rank, 'system metrics', NULL, 12
     FROM timeline_samples($run, $from, $until, $clock)
     WHERE $metrics OR ($low_gpu IS NOT NULL AND metric = 'GPUUtilization' AND value < $low_gpu)
 )

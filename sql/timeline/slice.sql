@@ -15,8 +15,12 @@ WITH ends AS (
 
 traced AS (
     SELECT
-        e.at_ns, e.is_end, COALESCE(e.dur_ns, 9223372036854775807) AS length_ns, e.seq,
-        e.ordinal, p.pid,
+        e.at_ns,
+        -- What ends gives way to what begins, the inner before the outer.
+        CASE WHEN NOT e.is_end THEN 1 WHEN e.dur_ns = 0 THEN 2 ELSE 0 END AS place,
+        CASE WHEN e.is_end THEN -e.dur_ns ELSE COALESCE(e.dur_ns, 9223372036854775807) END
+            AS length_ns,
+        e.seq, e.ordinal, p.pid,
         concat(
             '{"ph":"',
             CASE e.kind
@@ -43,24 +47,25 @@ traced AS (
             ',"name":' || to_json(e.name)::VARCHAR,
             ',"cat":' || to_json(e.category)::VARCHAR,
             ',"id":' || to_json(e.id)::VARCHAR,
-            CASE WHEN NOT e.is_end THEN ',"args":' || e.args::VARCHAR END,
+            CASE WHEN NOT e.is_end THEN ',"args":' || timeline_args(e.args::VARCHAR) END,
             '}'
         ) AS text
     FROM ends AS e
     INNER JOIN timeline_processes AS p ON p.process_key = e.process_key
     INNER JOIN timeline_threads AS t
         ON t.process_key = e.process_key AND t.tid IS NOT DISTINCT FROM e.tid
+        AND t.owner IS NOT DISTINCT FROM e.owner
 ),
 
 counters AS (
     SELECT
-        ANY_VALUE(m.ts_ns) AS at_ns, TRUE AS is_end, 0 AS length_ns, m.seq, 0 AS ordinal,
+        ANY_VALUE(m.ts_ns) AS at_ns, 2 AS place, 0 AS length_ns, m.seq, 0 AS ordinal,
         ANY_VALUE(p.pid) AS pid,
-        json_object(
-            'ph', 'C', 'ts', microseconds(ANY_VALUE(m.ts_ns) - $base)::JSON,
-            'pid', ANY_VALUE(p.pid), 'tid', 0, 'name', ANY_VALUE(m.counter),
-            'args', json_group_object(m.series, m.value)
-        )::VARCHAR AS text
+        concat(
+            '{"ph":"C","ts":', microseconds(ANY_VALUE(m.ts_ns) - $base),
+            ',"pid":', ANY_VALUE(p.pid), ',"tid":0,"name":', to_json(ANY_VALUE(m.counter)),
+            ',"args":', json_group_object(m.series, m.value), '}'
+        ) AS text
     FROM timeline_samples($run, $from, $until, $clock) AS m
     INNER JOIN timeline_processes AS p ON p.process_key = m.process_key
     WHERE $metrics AND m.ts_ns >= $first AND m.ts_ns < $last
@@ -69,21 +74,21 @@ counters AS (
 
 low_gpu AS (
     SELECT
-        m.ts_ns AS at_ns, TRUE AS is_end, 0 AS length_ns, MIN(m.seq) AS seq, 0 AS ordinal,
+        m.ts_ns AS at_ns, 2 AS place, 0 AS length_ns, MIN(m.seq) AS seq, 0 AS ordinal,
         ANY_VALUE(p.pid) AS pid,
-        json_object(
-            'ph', 'i', 'ts', microseconds(m.ts_ns - $base)::JSON, 'pid', ANY_VALUE(p.pid), 'tid', 0,
-            's', 'g', 'name', 'low GPU utilization', 'cat', 'system_metrics',
-            'args', json_group_object(m.device, m.value)
-        )::VARCHAR AS text
+        concat(
+            '{"ph":"i","ts":', microseconds(m.ts_ns - $base),
+            ',"pid":', ANY_VALUE(p.pid), ',"tid":0,"s":"g","name":"low GPU utilization"',
+            ',"cat":"system_metrics","args":', json_group_object(m.device, m.value), '}'
+        ) AS text
     FROM timeline_samples($run, $from, $until, $clock) AS m
     INNER JOIN timeline_processes AS p ON p.process_key = m.process_key
     WHERE
         $low_gpu IS NOT NULL AND m.ts_ns >= $first AND m.ts_ns < $last
         AND m.metric = 'GPUUtilization' AND m.value < $low_gpu
-    GROUP BY m.ts_ns, m.node
+    GROUP BY m.ts_ns, m.process_key
 )
 
 SELECT ',' || text || chr(10) AS line
 FROM (FROM traced UNION ALL FROM counters UNION ALL FROM low_gpu)
-ORDER BY at_ns, is_end, length_ns DESC, ordinal, seq, pid
+ORDER BY at_ns, place, length_ns DESC, ordinal, seq, pid

@@ -1,8 +1,9 @@
 -- Every training step: where it starts and ends, on each machine and rank.
 -- Steps of smdebug are its Step:ModeKeys.* slices, of Kineto ProfilerStep#N on the host, of
 -- Composer event/batch and event/eval_batch, of TensorFlow the slices of a host with step_num, and
--- the Steps line of a device. Slices of one step on one machine and rank (of several workers) make
--- one interval, from the first start to the last end.
+-- the Steps line of a device. Slices of one step on one machine and rank that overlap (of several
+-- workers) make one interval, from the first start to the last end; a number that comes again
+-- later, as where a job went on from a checkpoint, is a row of its own.
 -- Example: SELECT step, dur_ns / 1e6 AS ms FROM steps WHERE run = 'job' ORDER BY dur_ns DESC;
 CREATE OR REPLACE VIEW steps AS
 WITH markers AS (
@@ -29,6 +30,22 @@ WITH markers AS (
             OR starts_with(process_name, '/host:')
             OR (thread_name = 'Steps' AND starts_with(process_name, '/device:'))
         )
+),
+
+comings AS (
+    SELECT *, SUM(is_new) OVER (
+        PARTITION BY run, node, rank, mode, step, clock, ingest_id ORDER BY ts_ns
+    ) AS coming
+    FROM (
+        SELECT
+            *,
+            COALESCE(ts_ns > MAX(COALESCE(end_ns, ts_ns)) OVER (
+                PARTITION BY run, node, rank, mode, step, clock, ingest_id ORDER BY ts_ns
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ), TRUE)::BIGINT AS is_new
+        FROM markers
+        WHERE mode IS NOT NULL
+    )
 )
 
 SELECT
@@ -39,11 +56,10 @@ SELECT
     BOOL_AND(end_ns IS NOT NULL) AS complete,
     COUNT(*) AS slices,
     clock, ingest_id
-FROM markers
-WHERE mode IS NOT NULL
-GROUP BY run, node, rank, mode, step, clock, ingest_id;
+FROM comings
+GROUP BY run, node, rank, mode, step, clock, ingest_id, coming;
 
-COMMENT ON VIEW steps IS 'Every training step, one row a run, node, rank, mode and step.';
+COMMENT ON VIEW steps IS 'Every training step, one row each time that it ran on a node and rank, by mode.';
 COMMENT ON COLUMN steps.run IS 'Training job.';
 COMMENT ON COLUMN steps.node IS 'Machine the step ran on.';
 COMMENT ON COLUMN steps.rank IS 'Rank of the process, if known.';

@@ -74,7 +74,7 @@ def test_compactions_at_once_lose_nothing(lake: Path, environment: dict[str, str
 def test_rows_that_are_in_no_file_are_told_and_stay_so(lake: Path) -> None:
     next(lake.glob("events/run=one/*/*/*.parquet")).unlink()
     with pipeline.Store.open(lake) as store:
-        with pytest.raises(StorageError, match="hold 2 of 3 rows .* tracelake verify"):
+        with pytest.raises(StorageError, match=r"hold 2 of 3 rows .* tracelake verify"):
             module.compact(store, grace_seconds=0)
         assert store.run("one").events().height == 2
         assert len({difference.uri for difference in verify(store)}) == 1
