@@ -12,7 +12,7 @@ WHERE
     run = run_name AND (clock_name IS NULL OR clock = clock_name)
     AND ts_ns <= COALESCE(until_ns, 9223372036854775807)
     AND end_ns >= COALESCE(from_ns, -9223372036854775807)
-    AND (until_ns IS NULL OR hour <= partition_hour(until_ns, clock_name))
+    AND (until_ns IS NULL OR hour <= partition_hour(until_ns, COALESCE(clock_name, clock)))
     AND hour >= (
         SELECT MIN(partition_hour(first_ns, clock))
         FROM _live_sources
@@ -29,7 +29,7 @@ WHERE
     AND end_ns IS NULL
     AND ts_ns <= COALESCE(until_ns, 9223372036854775807)
     AND ts_ns >= COALESCE(from_ns, -9223372036854775807)
-    AND (until_ns IS NULL OR hour <= partition_hour(until_ns, clock_name))
-    AND (from_ns IS NULL OR hour >= partition_hour(from_ns, clock_name));
+    AND (until_ns IS NULL OR hour <= partition_hour(until_ns, COALESCE(clock_name, clock)))
+    AND (from_ns IS NULL OR hour >= partition_hour(from_ns, COALESCE(clock_name, clock)));
 
 COMMENT ON MACRO TABLE events_between IS 'Events of a run that were under way in a range of time, both ends included.';

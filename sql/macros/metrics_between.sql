@@ -10,11 +10,11 @@ WHERE
     run = run_name AND (clock_name IS NULL OR clock = clock_name)
     AND (
         from_ns IS NULL
-        OR (ts_ns >= from_ns AND hour >= partition_hour(from_ns, clock_name))
+        OR (ts_ns >= from_ns AND hour >= partition_hour(from_ns, COALESCE(clock_name, clock)))
     )
     AND (
         until_ns IS NULL
-        OR (ts_ns <= until_ns AND hour <= partition_hour(until_ns, clock_name))
+        OR (ts_ns <= until_ns AND hour <= partition_hour(until_ns, COALESCE(clock_name, clock)))
     );
 
 COMMENT ON MACRO TABLE metrics_between IS 'Samples of a run in a range of time, both ends included.';

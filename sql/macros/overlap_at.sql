@@ -29,12 +29,17 @@ near AS (
     FROM given, buckets
 ),
 
+hours AS (
+    FROM _hours_of(run_name, (SELECT [MIN(t_ns), MAX(t_ns)] FROM given), clock_name)
+),
+
 slices AS (
     SELECT process_name, name, ts_ns, end_ns, dur_ns
     FROM events
     WHERE
         run = run_name AND clock = clock_name AND kind = 'slice'
         AND end_ns > (SELECT MIN(t_ns) FROM given) AND ts_ns < (SELECT MAX(t_ns) FROM given)
+        AND hour >= (SELECT first_hour FROM hours) AND hour <= (SELECT last_hour FROM hours)
         AND (
             dur_ns > (SELECT width_ns FROM buckets)
             OR ts_ns // (SELECT width_ns FROM buckets) IN (SELECT bucket FROM near)

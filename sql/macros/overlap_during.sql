@@ -12,6 +12,10 @@ WITH points AS MATERIALIZED (
     }))
 ),
 
+hours AS (
+    FROM _hours_of(run_name, (SELECT [MIN(t_ns), MAX(t_ns)] FROM points), clock_name)
+),
+
 slices AS (
     SELECT process_name, name, ts_ns, end_ns
     FROM events
@@ -19,6 +23,7 @@ slices AS (
         run = run_name AND clock = clock_name AND kind = 'slice'
         AND end_ns >= (SELECT MIN(t_ns) FROM points)
         AND ts_ns <= (SELECT MAX(t_ns) FROM points)
+        AND hour >= (SELECT first_hour FROM hours) AND hour <= (SELECT last_hour FROM hours)
 ),
 
 met AS (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -211,7 +212,16 @@ def test_a_window_reads_only_the_hours_that_reach_into_it(tmp_path: Path, lake: 
         reads = [int(part.split('"')[0]) for part in found.split('"Total Files Read": "')[1:]]
         return max(reads)
 
+    def read_by(store: pipeline.Store, query: str) -> int:
+        plan = store.connection.execute("EXPLAIN (ANALYZE, FORMAT json) " + query).fetchall()
+        (count,) = re.findall(r'"Total Files Read": "(\d+)"', plan[0][1])
+        return int(count)
+
     with pipeline.Store.open(lake) as store:
+        start, end = ((base + minutes * 60_000_000) * 1000 for minutes in (310, 340))
+        span = f"[{{start_ns: {start}, end_ns: {end}}}]"
+        assert read_by(store, f"FROM overlap_during('day', {span})") == 1
+        assert read_by(store, f"FROM overlap_at('day', [{start}, {end}])") == 1
         assert len(list(lake.glob("events/run=day/*/*/*.parquet"))) == 24
         assert files_read(store, 5, 600_000_000) == 1
         assert files_read(store, 10, 600_000_000) == 1

@@ -225,6 +225,129 @@ def test_ids_of_two_files_are_kept_apart(tmp_path: Path) -> None:
     assert arrows == {("s", first): 1, ("f", first): 1, ("s", second): 1, ("f", second): 1}
 
 
+def read_back(tmp_path: Path, *documents: list[dict[str, Any]]) -> tuple[Path, Any, Any]:
+    """The merged timeline of some documents, their events, and those that it reads back as."""
+    for number, events in enumerate(documents):
+        source = tmp_path / "job" / f"{number}.json"
+        source.parent.mkdir(exist_ok=True)
+        source.write_text(json.dumps(events))
+    pipeline.ingest(tmp_path / "job", tmp_path / "lake")
+    with pipeline.Store.open(tmp_path / "lake") as store:
+        want = store.run("job").events()
+        path = store.run("job").merge_timeline(tmp_path / "merged.json")
+    pipeline.ingest(path, tmp_path / "again", "again")
+    with pipeline.Store.open(tmp_path / "again") as store:
+        got = store.run("again").events()
+    return path, want.sort("ts_ns", "name"), got.sort("ts_ns", "name")
+
+
+def test_what_has_no_id_gets_none(tmp_path: Path) -> None:
+    event = {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": BASE, "dur": 1}
+    path, _, got = read_back(tmp_path, [event], [event])
+    assert got["id"].to_list() == [None, None]
+    assert '"id"' not in path.read_text()
+
+
+def test_async_operations_that_touch_stay_apart(tmp_path: Path) -> None:
+    """Back to back, within each other, and without length."""
+    own = {"pid": 1, "tid": 1, "cat": "c", "id": 1}
+    spans = [
+        ("a", 0, 100),
+        ("b", 100, 200),
+        ("outer", 300, 400),
+        ("inner", 300, 400),
+        ("dot", 500, 500),
+    ]
+    events = [
+        {**own, "ph": ph, "name": name, "ts": BASE + at}
+        for name, start, end in spans
+        for ph, at in (("b", start), ("e", end))
+    ]
+    _, _, got = read_back(tmp_path, events)
+    found = [
+        (name, ts - BASE * 1000, dur) for name, ts, dur in got["name", "ts_ns", "dur_ns"].rows()
+    ]
+    assert found == [
+        ("a", 0, 100_000), ("b", 100_000, 100_000), ("inner", 300_000, 100_000),
+        ("outer", 300_000, 100_000), ("dot", 500_000, 0),
+    ]  # fmt: skip
+
+
+def test_numbers_that_are_none_in_arguments_are_texts(tmp_path: Path) -> None:
+    args = {"loss": float("nan"), "top": [-float("inf"), 1], "say": 'NaN "Infinity" \\'}
+    event = {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": BASE, "dur": 1, "args": args}
+    path, _, _ = read_back(tmp_path, [event])
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    (shown,) = (e for e in json.loads(path.read_text(), parse_constant=refuse) if e["ph"] == "X")
+    assert shown["args"] == {
+        "loss": "NaN", "top": ["-Infinity", 1], "say": 'NaN "Infinity" \\'
+    }  # fmt: skip
+
+
+def test_counters_keep_their_nanoseconds_and_ranks(tmp_path: Path, lake: Path) -> None:
+    folder = tmp_path / "job" / "system" / "incremental" / "2020080522"
+    folder.mkdir(parents=True)
+    sample = {
+        "Type": "gpu",
+        "Name": "gpu0",
+        "Dimension": "GPUUtilization",
+        "NodeId": "n",
+        "Value": 1,
+    }
+    text = json.dumps(sample)[:-1] + ', "Timestamp": 1596668220.1234567}\n'
+    (folder / "1596668220.n.json").write_text(text)
+    for rank in range(2):
+        trace = {
+            "schemaVersion": 1,
+            "distributedInfo": {"rank": rank},
+            "traceEvents": [
+                {
+                    "ph": "C",
+                    "name": "mem",
+                    "pid": 1,
+                    "ts": BASE + at,
+                    "args": {"b": 1000 * rank + at},
+                }
+                for at in range(2)
+            ],
+        }
+        (tmp_path / "job" / f"rank{rank}.pt.trace.json").write_text(json.dumps(trace))
+    pipeline.ingest(tmp_path / "job", lake)
+    with pipeline.Store.open(lake) as store:
+        path = store.run("job").merge_timeline(tmp_path / "merged.json", low_gpu=5)
+    assert path.read_text().count('"ts":1596668220123456.7,') == 2
+    counters = [e for e in json.loads(path.read_text()) if e["ph"] == "C" and e["name"] == "mem"]
+    assert len({e["pid"] for e in counters}) == 2
+    for pid in {e["pid"] for e in counters}:
+        values = [e["args"]["b"] for e in counters if e["pid"] == pid]
+        assert values in ([0, 1], [1000, 1001])
+
+
+def test_threads_of_two_processes_on_one_track_stay_apart(tmp_path: Path, lake: Path) -> None:
+    """Both have a thread 7 in the phase Forward."""
+    folder = tmp_path / "job" / "framework" / "pevents" / "2020080522"
+    folder.mkdir(parents=True)
+    for pid in (11, 12):
+        events = [
+            {"ph": "M", "name": "process_name", "pid": 0,
+             "args": {"start_time_since_epoch_in_micros": BASE}},
+            phases("Forward", 1),
+            {"ph": "M", "name": "thread_name", "pid": 1, "tid": 7, "args": {"name": f"w{pid}"}},
+            {"ph": "X", "name": f"f{pid}", "pid": 1, "tid": 7, "ts": pid, "dur": 10},
+        ]  # fmt: skip
+        (folder / f"{BASE + 100}_{pid}-n1_pythontimeline.json").write_text(json.dumps(events))
+    pipeline.ingest(tmp_path / "job", lake)
+    with pipeline.Store.open(lake) as store:
+        path = store.run("job").merge_timeline(tmp_path / "merged.json")
+    document = json.loads(path.read_text())
+    threads = {e["tid"]: e["args"]["name"] for e in document if e["name"] == "thread_name"}
+    slices = {e["name"]: (e["pid"], threads[e["tid"]]) for e in document if e["ph"] == "X"}
+    assert slices == {"f11": (1, "w11"), "f12": (1, "w12")}
+
+
 def test_where_it_cannot_be_written(run: pipeline.Run, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"cannot write .*nowhere"):
         run.merge_timeline(tmp_path / "nowhere" / "merged.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import duckdb
@@ -78,6 +79,9 @@ class SmallLake:
         self._connection.execute(f"DELETE FROM {table}")
         for place, given in enumerate(rows):
             row = {"seq": place, **given}
+            if "ts_ns" in given:
+                start = datetime(1970, 1, 1) + timedelta(seconds=given["ts_ns"] // 10**9)
+                row.setdefault("hour", start.strftime("%Y-%m-%dT%H"))
             if row.get("end_ns") is not None:
                 row.setdefault("dur_ns", row["end_ns"] - row["ts_ns"])
             values = [row.get(name, default) for name, (_, default) in columns.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,25 @@ def test_step_metrics_hold_each_sample_until_the_next(
     assert as_of == (samples[max(before)] if before else None)
     assert (time_weighted is None) == (want is None)
     assert want is None or abs(time_weighted - want) < 1e-9
+
+
+@pytest.mark.parametrize("spike", [1e18, -1e18, 1e15])
+def test_what_came_before_does_not_spoil_what_is_small(small: SmallLake, spike: float) -> None:
+    """As where a counter wrapped once, or a network was busy the day before."""
+    hour = 3_600_000_000_000
+    small.fill(
+        "events", [{"name": "Step:TRAIN", "step": 1, "ts_ns": hour + 10, "end_ns": hour + 20}]
+    )
+    small.fill(
+        "metrics",
+        [
+            {"ts_ns": 0, "value": 0.7}, {"ts_ns": 5, "value": spike},
+            {"ts_ns": hour, "value": 0.1}, {"ts_ns": hour + 15, "value": 0.3},
+            {"ts_ns": 2 * hour, "value": 5.5},
+        ],
+    )  # fmt: skip
+    ((mean, time_weighted),) = small.ask("SELECT mean, time_weighted FROM step_metrics('job')")
+    assert (mean, round(time_weighted, 4)) == (pytest.approx(0.3, abs=1e-4), 0.2)
 
 
 def test_each_series_is_on_its_own(small: SmallLake) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,13 @@ SLOW = settings(
 TIMES = st.integers(0, 30)
 SPANS = st.tuples(TIMES, st.integers(0, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 SLICES = st.lists(st.tuples(SPANS, st.sampled_from("ab"), st.sampled_from(["n0", "n1"])))
+
+
+@pytest.fixture(autouse=True)
+def files(small: SmallLake) -> None:
+    """What the files of the run reach over."""
+    reach = {"first_ns": -(10**6), "last_ns": 2 * 10**18}
+    small.fill("_live_sources", [reach, {**reach, "clock": "trace"}, {**reach, "run": "other"}])
 
 
 def rows(slices: list[Any]) -> list[dict[str, Any]]:

@@ -74,6 +74,69 @@ def test_workers_of_one_rank_share_a_step_and_nodes_do_not(small: SmallLake) -> 
     ]
 
 
+def test_a_number_that_comes_again_is_a_step_of_its_own(small: SmallLake) -> None:
+    """A job that went on from a checkpoint: steps 2 and 3 ran twice, 1000 later."""
+    small.fill(
+        "events",
+        [
+            *(step(n, 100 * n, 100 * n + 90) for n in (1, 2, 3)),
+            *(step(n, 1000 + 100 * n, 1000 + 100 * n + 90) for n in (2, 3, 4)),
+            {"name": "op", "process_name": "p", "ts_ns": 210, "end_ns": 220},
+            {"name": "op", "process_name": "p", "ts_ns": 1210, "end_ns": 1230},
+        ],
+    )
+    small.fill("_live_sources", [{"first_ns": 100, "last_ns": 1490}])
+    query = "SELECT step, start_ns, dur_ns, slices FROM steps ORDER BY start_ns"
+    assert small.ask(query) == [
+        (1, 100, 90, 1), (2, 200, 90, 1), (3, 300, 90, 1),
+        (2, 1200, 90, 1), (3, 1300, 90, 1), (4, 1400, 90, 1),
+    ]  # fmt: skip
+    statistics = "SELECT name, steps, mean_ns, max_ns FROM step_statistics('job', ?)"
+    assert small.ask(statistics, ["mode"]) == [("TRAIN", 6, 90.0, 90)]
+    assert ("p", 2, 15.0, 20) in small.ask(statistics, ["process"])
+    assert small.ask("FROM step_outliers('job')") == []
+    between = "SELECT dur_ns FROM job_phases('job') WHERE phase = 'between'"
+    assert small.ask(between) == [10 + 10 + 810 + 10 + 10]
+    overlap = "SELECT name, pairs, overlap_ns FROM step_overlap('job', 2, 3) WHERE name = 'op'"
+    assert small.ask(overlap) == [("op", 2, 30)]
+
+
+def test_steps_of_profilers_have_numbers_of_their_own(small: SmallLake) -> None:
+    profiled = {"process_name": "python", "category": "user_annotation"}
+    small.fill(
+        "events",
+        [
+            *(step(n, 100 * n, 100 * n + 90) for n in range(1, 6)),
+            *(
+                {"name": f"ProfilerStep#{n + 2}", "step": n + 2, "ts_ns": 100 * n - 5,
+                 "end_ns": 100 * n + 92, **profiled}
+                for n in range(1, 6)
+            ),
+            {"name": "op", "process_name": "p", "ts_ns": 310, "end_ns": 320},
+        ],
+    )  # fmt: skip
+    small.fill("_live_sources", [{"first_ns": 95, "last_ns": 592}])
+    assert small.ask("SELECT start_ns, end_ns FROM step_interval('job', 3, 4)") == [(300, 399)]
+    assert small.ask(
+        "SELECT start_ns, end_ns FROM step_interval('job', 3, 4, of_mode := 'ProfilerStep')"
+    ) == [(95, 194)]
+    # Only the profiler has a step 6.
+    assert small.ask("SELECT start_ns, end_ns FROM step_interval('job', 6, 7)") == [(395, 494)]
+    overlap = (
+        "SELECT pairs, overlap_ns FROM step_overlap('job', 3, 4, of_mode := ?) WHERE name = 'op'"
+    )
+    assert small.ask(overlap, [None]) == [(1, 10)]
+    assert small.ask(overlap, ["ProfilerStep"]) == []
+    statistics = (
+        "SELECT steps FROM step_statistics('job', 'process', of_mode := ?) WHERE name = 'p'"
+    )
+    for mode in ("TRAIN", "ProfilerStep"):
+        assert small.ask(statistics, [mode]) == [1]
+    assert small.ask("SELECT phase, start_ns, end_ns FROM phase_intervals('job')") == [
+        ("Before TRAIN", 95, 99), ("TRAIN", 100, 590), ("After TRAIN", 591, 592),
+    ]  # fmt: skip
+
+
 def test_step_interval_is_from_the_first_start_to_just_before_the_next(small: SmallLake) -> None:
     small.fill(
         "events",
@@ -248,6 +311,53 @@ def test_phase_intervals(small: SmallLake) -> None:
         ("node1", "TRAIN", 50, 60),
         ("node1", "After TRAIN", 61, 500),
     ]
+
+
+def test_phases_of_steps_that_run_at_once_do_not_overlap(small: SmallLake) -> None:
+    """One worker evaluates while another trains."""
+    small.fill(
+        "events",
+        [
+            step(1, 100, 1000),
+            step(2, 1100, 1200),
+            step(1, 200, 300, "EVAL"),
+            step(2, 1150, 1300, "EVAL"),
+        ],
+    )
+    small.fill("_live_sources", [{"first_ns": 100, "last_ns": 1300}])
+    assert small.ask("SELECT phase, start_ns, end_ns FROM phase_intervals('job')") == [
+        ("TRAIN", 100, 199), ("EVAL", 200, 300), ("TRAIN", 301, 1149), ("EVAL", 1150, 1300),
+    ]  # fmt: skip
+
+
+SPANS = st.lists(
+    st.tuples(
+        st.integers(0, 40), st.integers(0, 15), st.sampled_from(["TRAIN", "EVAL", "GLOBAL"])
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@SLOW
+@given(spans=SPANS)
+def test_a_phase_holds_each_instant(small: SmallLake, spans: list[tuple[int, int, str]]) -> None:
+    """Of the steps under way that which started last (or, of those at once, the shortest), if it
+    is still under way, or else that which reaches furthest.
+    """
+    rows = [step(n, s, s + d, mode) for n, (s, d, mode) in enumerate(spans)]
+    small.fill("events", rows)
+    small.fill("_live_sources", [{"first_ns": 0, "last_ns": 60}])
+    told = small.ask("SELECT phase, start_ns, end_ns FROM phase_intervals('job')")
+    for at in range(61):
+        holding = [phase for phase, start, end in told if start <= at <= end]
+        assert len(holding) == 1
+        started = [(s, s + d, mode) for s, d, mode in spans if s <= at]
+        if any(end >= at for _, end, _ in started):
+            last = max(s for s, _, _ in started)
+            latest = min((end, mode) for s, end, mode in started if s == last)
+            furthest = max((end, mode) for _, end, mode in started)
+            assert holding == [latest[1] if latest[0] >= at else furthest[1]]
 
 
 def test_dataloaders(small: SmallLake) -> None:

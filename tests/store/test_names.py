@@ -93,6 +93,9 @@ HOSTILE_DOCUMENTS = {
     "clock beyond int64": b'{"schemaVersion":1,"traceEvents":[],"baseTimeNanoseconds":%d}' % 2**70,
     "half a surrogate pair": b'{"schemaVersion":1,"traceEvents":[],"host_name":"a\\ud800b"}',
     "half a pair in metadata": b'{"traceEvents":[],"d":"\\ud800"}',
+    "half a pair in the name of a thread": b'[{"ph":"M","name":"thread_name","pid":1,"tid":1,'
+    b'"args":{"name":"a\\ud800b"}},{"ph":"s","name":"a","ts":1,"pid":"\\udc00",'
+    b'"id2":{"local":"\\ud800"}}]',
     "very deep metadata": b'{"traceEvents":[],"d":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "a key twice, very deep": b'[{"ph":"X","ph":"X","name":"a","ts":1,"args":{"a":'
     + b"[" * 100_000
@@ -114,6 +117,16 @@ def test_a_hostile_document_never_stops_the_others(tmp_path: Path, name: str) ->
         assert store.sql("SELECT count(*) FROM events WHERE name = 'good'").item() == 1
         assert store.sql("SELECT * FROM sources").height == 2
         assert verify(store) == []
+
+
+def test_half_a_surrogate_pair_in_a_name_is_mended(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(
+        '[{"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"a\\ud800b"}},'
+        '{"ph":"X","name":"op","ts":1,"dur":1,"pid":1,"tid":1}]'
+    )
+    pipeline.ingest(tmp_path / "a.json", tmp_path / "lake")
+    with pipeline.Store.open(tmp_path / "lake") as store:
+        assert store.sql("SELECT thread_name FROM events").item() == "a\ufffdb"
 
 
 def test_an_archive_that_is_none_is_a_failed_file(tmp_path: Path) -> None:
