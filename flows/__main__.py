@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
-from pipeline.commands.options import storage_options
-from pipeline.errors import TracelakeError, UsageError
+from pipeline.commands.options import Amount, storage_options
+from pipeline.errors import StorageError, TracelakeError, UsageError
 from pipeline.extras import extra
 
 __all__ = ["main"]
@@ -46,7 +46,7 @@ def cli() -> None:
 @click.option("--storage-option", "storage", multiple=True, metavar="KEY=VALUE")
 @click.option(
     "--late-hours",
-    type=click.FloatRange(0),
+    type=Amount(),
     default=1.0,
     show_default=True,
     help="Hours of a bucket that each run lists again; once a day all are.",
@@ -65,6 +65,7 @@ def serve(
     options = storage_options(storage)
     schedule = interval(every)
     prefect = extra("prefect", "prefect")
+    import httpx
     from prefect.types.entrypoint import EntrypointType
 
     from flows.ingest import ingest_traces
@@ -90,7 +91,14 @@ def serve(
             (f"{name}-full", timedelta(days=1), None),
         )
     ]
-    prefect.serve(*served)
+    try:
+        prefect.serve(*served)
+    except httpx.TransportError as error:
+        url = prefect.settings.PREFECT_API_URL.value()
+        raise StorageError(
+            f"no answer from the Prefect server at {url} ({error}): start one with prefect server "
+            "start, or set PREFECT_API_URL"
+        ) from error
 
 
 def main() -> None:

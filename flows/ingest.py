@@ -5,7 +5,7 @@
 import time
 from collections import Counter
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
 from prefect import flow, get_run_logger, task
@@ -31,6 +31,8 @@ __all__ = ["ingest_prepared", "ingest_traces", "show_report"]
 
 _SHOWN = 20
 
+Format = Literal["smdebug", "tensorflow", "horovod", "kineto", "composer", "system", "chrome"]
+
 
 @task(name="find what is new", **STORAGE_TASK)
 def find_new(sources: list[str], lake: str, run: str | None, **options: Any) -> Prepared:
@@ -55,7 +57,7 @@ def ingest_traces(
     source: Annotated[str | list[str], Field(description="Files, folders, globs or URLs")],
     lake: Annotated[str, Field(description="Folder or URL of the lake; made where it is missing")],
     run: Annotated[str | None, Field(description="Name of the run; by default the job's")] = None,
-    format: Annotated[str | None, Field(description="Format of all files")] = None,
+    format: Annotated[Format | None, Field(description="Format of all files")] = None,
     runner: Annotated[Runner, Field(description="Where the reading happens")] = "threads",
     workers: Annotated[int, Field(ge=1, description="Batches that are read at a time")] = 2,
     scheduler: Annotated[str | None, Field(description="Address of a Dask scheduler")] = None,
@@ -89,13 +91,15 @@ def ingest_traces(
 
 def ingest_prepared(prepared: Prepared, runner: TaskRunner[Any]) -> IngestReport:
     """Read what was found in tasks and commit it at once; what was read becomes a table."""
+    started = time.perf_counter()
     batches = prepared.batches
     if not batches and not prepared.gone:
         return prepared.report
     written = _read(prepared, batches, runner) if batches else []
     result = commit(prepared.place, written, list(prepared.gone))
     show_rejects(written)
-    return prepared.report.plus(result)
+    report = prepared.report.plus(result)
+    return replace(report, seconds=round(time.perf_counter() - started, 3))
 
 
 def _read(
@@ -143,11 +147,15 @@ def show_rejects(written: list[WrittenBatch]) -> None:
     create_table_artifact(table, key="ingest-files", description="What was read, by format")
 
 
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"
+
+
 def show_report(report: IngestReport) -> None:
     """A summary in Markdown, and a line of it in the log."""
     line = (
-        f"{report.files} files with {report.events:,} events and {report.metrics:,} metrics, "
-        f"{report.rejected:,} pieces rejected, {report.unchanged} files unchanged"
+        f"{_files(report.files)} with {report.events:,} events and {report.metrics:,} metrics, "
+        f"{report.rejected:,} pieces rejected, {_files(report.unchanged)} unchanged"
     )
     get_run_logger().info("%s in %.1f s", line, report.seconds)
     failed = "".join(f"\n- {literal(failure.reason)}" for failure in report.failed[:_SHOWN])

@@ -2,6 +2,7 @@
 
 # Annotations are not postponed here: Prefect makes the form of a deployment from the types.
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger
@@ -64,6 +65,16 @@ def follow_job(
         ingest=ingest,
         tell=logger.info,
     )
+    total = IngestReport(lake)
+
+    def show(report: IngestReport) -> None:
+        nonlocal total
+        runs = tuple(sorted({*total.runs, *report.runs}))
+        seconds = total.seconds + report.seconds
+        total = replace(total.plus(report), runs=runs, seconds=seconds)
+        show_report(report)
+
     logger.info("following %s", source)
-    follower.follow(show_report)
+    follower.follow(show)
     logger.info("the job has ended")
+    show_report(total)

@@ -13,6 +13,7 @@ import click
 
 from pipeline import __version__
 from pipeline.commands.options import (
+    Amount,
     key_values,
     lake_options,
     open_store,
@@ -62,7 +63,7 @@ def cli() -> None:
 )
 @click.option(
     "--late-hours",
-    type=click.FloatRange(0),
+    type=Amount(),
     help="In buckets, do not list hours again that are so much older than the newest.",
 )
 @click.option(
@@ -104,6 +105,12 @@ def ingest(
             progress=progress,
         )
     click.echo(report.as_json() if as_json else _summary(report))
+    for name in report.let_go:
+        click.echo(
+            f"tracelake: run {name!r} was let go of by retention: its files are not read again "
+            "unless tracelake delete forgets it",
+            err=True,
+        )
     for failure in report.failed:
         click.echo(f"tracelake: {failure.reason}", err=True)
     if report.failed:
@@ -291,7 +298,7 @@ def delete(lake: str, storage: tuple[str, ...], run: str) -> None:
 @click.option("--run", help="Only this run.")
 @click.option(
     "--grace",
-    type=click.FloatRange(0),
+    type=Amount(),
     default=3600.0,
     show_default=True,
     metavar="SECONDS",

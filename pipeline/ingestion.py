@@ -45,7 +45,9 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class IngestReport:
-    """What an ingest did. ``bytes`` is the size of the files as stored, in bytes."""
+    """What an ingest did. ``bytes`` is the size of the files as stored, in bytes; ``let_go`` are
+    runs whose files were left alone because retention let go of them.
+    """
 
     lake: str
     files: int = 0
@@ -58,11 +60,12 @@ class IngestReport:
     seconds: float = 0.0
     unchanged: int = 0
     runs: tuple[str, ...] = ()
+    let_go: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     failed: tuple[Skipped, ...] = ()
 
-    def plus(self, result: BatchResult) -> IngestReport:
-        """The report with what batches brought."""
+    def plus(self, result: BatchResult | IngestReport) -> IngestReport:
+        """The report with what batches, or another ingest, brought."""
         formats = dict(self.files_by_format)
         for name, count in result.files_by_format.items():
             formats[name] = formats.get(name, 0) + count
@@ -199,6 +202,7 @@ def prepare(
         skipped=found.skipped,
         failed=(*failed, *named),
         runs=tuple(sorted({source.run for source in found.sources})),
+        let_go=tuple(sorted(held.left)),
     )
     gone = tuple(Gone(uri, held.run_of(uri), held.latest) for uri in found.gone)
     return Prepared(place, found.sources, held.latest, report, gone)
@@ -230,7 +234,10 @@ def _discover(
         if not listing.retry_failed and held.failed.get(uri) == fingerprint:
             return True
         now = held.files.get(uri)
-        return now is not None and now == _File(fingerprint, run_name, format or now.format)
+        is_known = now is not None and now == _File(fingerprint, run_name, format or now.format)
+        if is_known and uri in held.let_go:
+            held.left.add(run_name)
+        return is_known
 
     return discover(
         sources,
@@ -255,13 +262,16 @@ class _File:
 
 @dataclass(frozen=True)
 class _Held:
-    """What the lake holds, or held until retention let go of it: each file, the fingerprints of
-    those that could not be read, and the latest version.
+    """What the lake holds, or held until retention let go of it (``let_go``): each file, the
+    fingerprints of those that could not be read, and the latest version. ``left`` are the runs
+    that were let go of and are found to be there still.
     """
 
     files: dict[str, _File] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     latest: int = 0
+    let_go: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
 
     def run_of(self, uri: str) -> str:
         """The run of a file that the lake holds; of one that failed it is not known."""
@@ -279,8 +289,9 @@ def _held_in(store: Store) -> _Held:
     rows = run_sql(store.connection, "queries/known_files").fetchall()
     failed = run_sql(store.connection, "queries/failed_files").fetchall()
     ((latest,),) = run_sql(store.connection, "queries/latest_version").fetchall()
-    files = {uri: _File(*rest) for uri, *rest in rows}
-    return _Held(files, dict(failed), latest)
+    files = {uri: _File(*rest) for uri, *rest, _ in rows}
+    let_go = {uri for uri, *_, is_let_go in rows if is_let_go}
+    return _Held(files, dict(failed), latest, let_go)
 
 
 def plan_batches(sources: Sequence[Source]) -> Iterator[list[Source]]:

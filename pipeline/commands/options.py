@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pipeline.store.lake import Store
 
 __all__ = [
+    "Amount",
     "Command",
     "choose_run",
     "key_values",
@@ -27,6 +29,23 @@ __all__ = [
 ]
 
 Command = Callable[..., Any]
+
+
+class Amount(click.FloatRange):
+    """A number from 0 on; what is no number is no amount."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number. Raises ``BadParameter`` for anything else."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return number
+
 
 _OUTPUT_FORMATS = ["table", "csv", "json", "ndjson", "parquet"]
 

@@ -17,8 +17,9 @@ __all__ = ["record"]
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)  # fmt: skip
+    # What follows the command's name is the command's.
+    context_settings={"allow_interspersed_args": False}
+)
 @click.option("--interval", type=float, default=0.5, show_default=True, help="Seconds.")
 @click.option(
     "--out",
@@ -26,7 +27,12 @@ __all__ = ["record"]
     metavar="DIR",
     help="Folder of the job; by default recorded/COMMAND-TIME.",
 )
-@click.option("--lake", metavar="LAKE", help="Ingest into this lake on the way out.")
+@click.option(
+    "--lake",
+    envvar="TRACELAKE_LAKE",
+    metavar="LAKE",
+    help="Ingest into this lake on the way out. [env: TRACELAKE_LAKE]",
+)
 @click.option("--run", metavar="NAME", help="Name of the run; by default that of the folder.")
 @click.option("--storage-option", "storage", multiple=True, metavar="K=V", help="For the lake.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)

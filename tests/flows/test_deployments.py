@@ -86,6 +86,22 @@ def test_an_interval_that_is_none(every: str, says: str, flow_environment: dict[
     assert done.stderr == f"tracelake: --every {every!r}: {says}\n"
 
 
+def test_a_server_that_is_not_there_is_told_in_one_line(
+    flow_environment: dict[str, str], tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "flows", "serve", "--source", "x", "--lake", "y"]
+    nowhere = {**flow_environment, "PREFECT_API_URL": "http://127.0.0.1:1/api"}
+    done = subprocess.run(
+        command, env=nowhere, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 6
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(
+        "tracelake: no answer from the Prefect server at http://127.0.0.1:1/api"
+    )
+    assert "Traceback" not in done.stderr
+
+
 def test_without_prefect_the_error_names_the_extra(environment: dict[str, str]) -> None:
     code = (
         "import sys, runpy; sys.modules['prefect'] = None; "

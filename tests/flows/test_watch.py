@@ -76,7 +76,8 @@ def test_a_job_is_followed_to_its_end(tmp_path: Path) -> None:
         (last,) = store.sql("SELECT uri FROM sources ORDER BY committed_at DESC, uri DESC LIMIT 1")
     assert looks[0][0] >= 4
     assert last.to_list()[0].endswith("_7-n1_pythontimeline.json.tmp")
-    assert artifacts("ingest-summary")[0].startswith("# job")
+    # At the end all looks together are told.
+    assert artifacts("ingest-summary")[0].startswith("# job\n\n18 files with 360 events")
 
 
 def follower(job: Path, lake: Path, **more: Any) -> JobFollower:

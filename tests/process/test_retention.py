@@ -36,7 +36,7 @@ def test_a_run_that_was_let_go_of_is_not_read_again(tmp_path: Path) -> None:
         assert delete_expired(store, keep_runs=1) == ["old"]
     for _ in range(3):
         again = pipeline.ingest(jobs, lake)
-        assert (again.files, again.unchanged) == (0, 4)
+        assert (again.files, again.unchanged, again.let_go) == (0, 4, ("old",))
         with pipeline.Store.open(lake) as store:
             assert delete_expired(store, keep_runs=1) == []
             compact(store, grace_seconds=0)

@@ -89,6 +89,10 @@ def test_wrong_options(tmp_path: Path) -> None:
     done = record(tmp_path, "--interval", "0", "true")
     assert done.returncode == 2
     assert b"give a number above 0" in done.stderr
+    done = record(tmp_path, "--intervall", "1", "true")
+    assert done.returncode == 2
+    assert b"no such option" in done.stderr.lower()
+    assert list(tmp_path.iterdir()) == []
     (tmp_path / "job").write_text("no folder")
     assert record(tmp_path, "true").returncode in (2, 6)
 
