@@ -91,4 +91,5 @@ def _ingest(folder: Path, lake: str, run: str | None, options: dict[str, Any]) -
 
 def _folder_for(command: str) -> Path:
     name = re.sub(r"[^\w.-]+", "-", Path(command).name).strip(".-") or "command"
-    return Path("recorded", f"{name}-{datetime.now().strftime('%Y%m%dT%H%M%S')}")
+    # To the microsecond: jobs of an array begin in the same second.
+    return Path("recorded", f"{name}-{datetime.now().strftime('%Y%m%dT%H%M%S.%f')}")

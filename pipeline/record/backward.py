@@ -8,6 +8,7 @@ its output, and ends with the one that made its input.
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Iterable
 from time import perf_counter_ns
 from typing import Any
@@ -17,7 +18,6 @@ from pipeline.record.faults import Faults
 
 __all__ = ["Backward", "nodes_of"]
 
-_KEY = "tracelake"
 Write = Callable[[str, int, int], object]
 """Gets the name of a module, and start and end in nanoseconds."""
 
@@ -55,6 +55,8 @@ class Backward:
 
     def __init__(self, write: Write, faults: Faults) -> None:
         self._write, self._faults = write, faults
+        # Nodes may be watched by several of these.
+        self._key = f"tracelake-{uuid.uuid4().hex}"
         self._lock = threading.Lock()
         self._running: dict[int, _Pass] = {}
         self._reached: dict[int, int] = {}  # when a parameter got its gradient, by its id
@@ -103,11 +105,11 @@ class Backward:
 
     def _hook(self, node: Any) -> tuple[list[_Pass], list[_Pass]]:
         """The passes that end and that begin with a node: at one moment, so that they touch."""
-        hooked: tuple[list[_Pass], list[_Pass]] | None = node.metadata.get(_KEY)
+        hooked: tuple[list[_Pass], list[_Pass]] | None = node.metadata.get(self._key)
         if hooked is None:
             ending: list[_Pass] = []
             beginning: list[_Pass] = []
-            hooked = node.metadata[_KEY] = (ending, beginning)
+            hooked = node.metadata[self._key] = (ending, beginning)
 
             def run(_: Any) -> None:
                 now = perf_counter_ns()

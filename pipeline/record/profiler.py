@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.extras import extra
+from pipeline.record.faults import Faults
 from pipeline.record.files import node_name, rank_of
 
 __all__ = ["torch_profiler"]
@@ -15,6 +16,7 @@ __all__ = ["torch_profiler"]
 
 def torch_profiler(
     out: str | os.PathLike[str],
+    node: str | None = None,
     rank: int | None = None,
     wait: int = 1,
     warmup: int = 1,
@@ -28,21 +30,28 @@ def torch_profiler(
     Call its ``step`` after each step: ``wait`` of them are left out, ``warmup`` are not kept,
     ``active`` are written, ``repeat`` times (0: to the end). ``rank`` is by default that of the
     environment (``RANK``); ``options`` go to ``profile``. The machine is named as it names
-    itself, and times are the wall clock's, as with ``SystemRecorder`` and ``TorchHook``. Needs
-    ``tracelake[torch]``; raises ``UsageError`` without it.
+    itself, where ``node`` is no other name, and times are the wall clock's, as with
+    ``SystemRecorder`` and ``TorchHook``. A file that cannot be written is told and left out.
+    Needs ``tracelake[torch]``; raises ``UsageError`` without it.
     """
     torch = extra("torch", "torch")
     rank = rank_of(rank)
-    named = f"{node_name(None)}_{os.getpid()}" + ("" if rank is None else f"_rank{rank}")
+    named = f"{node_name(node)}_{os.getpid()}" + ("" if rank is None else f"_rank{rank}")
     folder = Path(out) / "framework" / "torch_profiler"
 
+    faults = Faults()
+
     def write(profile: Any) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{named}.{time.time_ns()}.pt.trace.json.gz"
         # Seen only when it is whole. The profiler compresses what is called .gz.
         partial = folder / f".{path.name}"
-        profile.export_chrome_trace(str(partial))
-        partial.rename(path)
+        with faults.harmless("torch_profiler"):
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                profile.export_chrome_trace(str(partial))
+                partial.rename(path)
+            finally:
+                partial.unlink(missing_ok=True)
 
     schedule = torch.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
     return torch.profiler.profile(schedule=schedule, on_trace_ready=write, **options)

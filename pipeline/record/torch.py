@@ -48,6 +48,7 @@ class TorchHook:
         self._lock = threading.RLock()
         self._stacks = threading.local()
         self._handles: list[Any] = []
+        self._has_passed = False
         self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         atexit.register(self.close)
 
@@ -71,7 +72,10 @@ class TorchHook:
         def before(optimizer: Any, *_: Any) -> None:
             with self._faults.harmless(name):
                 self._backward.finish()
-                self._stack().append(_Under(name, perf_counter_ns()))
+                now = perf_counter_ns()
+                self._stack().append(_Under(name, now, is_optimizer=True))
+                if not self._has_passed:
+                    self._without_passes(now)
 
         def after(optimizer: Any, *_: Any) -> None:
             with self._faults.harmless(name):
@@ -115,6 +119,11 @@ class TorchHook:
     def _watch(self, model: Any, name: str, is_root: bool) -> None:
         if not isinstance(model, self._torch.nn.Module):
             raise UsageError(f"{name} is no module of PyTorch")
+        if getattr(model, "_compiled_call_impl", None) is not None:
+            raise UsageError(
+                f"{name} has compiled itself, and then no pass of it is seen: give "
+                "torch.compile(model) instead"
+            )
         is_compiled = hasattr(model, "_orig_mod")
         for path, module in [("", model)] if is_compiled else list(model.named_modules()):
             if module in self._names:
@@ -161,13 +170,26 @@ class TorchHook:
 
     def _entered(self, call: _Call, module: Any, given: Any) -> None:
         now = perf_counter_ns()
+        stack = self._stack()
         if call.is_root and not self._in_backward():
+            self._has_passed = True
             self._backward.finish()
+            # An optimizer that runs the model itself, as LBFGS does, is where its step begins.
+            begins = stack[0].start if stack and stack[0].is_optimizer else now
             with self._lock:
-                self._steps.begin(now, "TRAIN" if module.training else "EVAL")
+                self._steps.begin(begins, "TRAIN" if module.training else "EVAL")
         # Asked now: what is changed in place has another node afterwards.
         nodes = tuple(nodes_of(given)) if self._torch.is_grad_enabled() else ()
-        self._stack().append(_Under(call.name, now, nodes))
+        stack.append(_Under(call.name, now, nodes))
+
+    def _without_passes(self, now: int) -> None:
+        """A model whose passes are not seen is optimized: its steps are those of the optimizer."""
+        with self._lock:
+            self._steps.begin(now, "TRAIN")
+        if self._names:
+            self._faults.tell("forward", RuntimeError(
+                "no pass of the model is seen; of one that is compiled give torch.compile(model)"
+            ))  # fmt: skip
 
     def _left(self, call: _Call, module: Any, output: Any) -> None:
         began = self._pop(call.name)
@@ -201,6 +223,7 @@ class _Under(NamedTuple):
     name: str
     start: int
     nodes: tuple[Any, ...] = ()
+    is_optimizer: bool = False
 
 
 class _Call:

@@ -298,6 +298,76 @@ def test_files_are_closed_when_they_are_large_or_old(job: Path, limit: dict[str,
     assert (job / "framework" / "training_job_end.ts").exists()
 
 
+def test_two_hooks_in_one_process_each_have_their_own(job: Path) -> None:
+    """On one model, and on two of which the second takes what the first gives."""
+    first, second = nn.Sequential(nn.Linear(3, 3)), nn.Sequential(nn.Linear(3, 3))
+    jobs = [job, job.parent / "job2"]
+    with TorchHook(jobs[0], "n") as one, TorchHook(jobs[1], "n") as two:
+        one.register_hook(first)
+        two.register_hook(first)
+        two.register_hook(second)
+        for _ in range(3):
+            second(first(torch.randn(4, 3))).sum().backward()
+    assert counts(events(jobs[0]), "Backward") == {"Sequential": 3, "0": 3}
+    rows = events(jobs[1])
+    assert counts(rows, "Backward") == {"Sequential": 6, "0": 6}
+    assert rows.filter(pl.col("process_name") == "Backward")["dur_ns"].min() > 0  # type: ignore[operator]
+
+
+def test_an_optimizer_that_runs_the_model_is_in_its_step(job: Path, hook: TorchHook) -> None:
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+    hook.register_hook(model)
+    hook.register_optimizer(optimizer)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = model(torch.ones(4, 3)).pow(2).mean()
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+    hook.close()
+    rows = events(job)
+    assert counts(rows, "Step:ModeKeys.TRAIN") == {"Step:ModeKeys.TRAIN": 3}
+    steps = rows.filter(pl.col("process_name") == "Optimizer")["step"].to_list()
+    assert steps == [0, 1, 2]
+
+
+def test_a_compiled_model_whose_passes_are_not_seen_is_told(
+    job: Path, hook: TorchHook, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = nn.Linear(3, 1)
+    hook.register_hook(model)
+    model.compile(backend="eager")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook.register_optimizer(optimizer)
+    for _ in range(3):
+        model(torch.ones(4, 3)).sum().backward()
+        optimizer.step()
+    hook.close()
+    told = [record.getMessage() for record in caplog.records if "compiled" in record.getMessage()]
+    assert len(told) == 1
+    assert "give torch.compile(model)" in told[0]
+    assert counts(events(job), "Step:ModeKeys.TRAIN") == {"Step:ModeKeys.TRAIN": 3}
+    with TorchHook(job.parent / "other") as other, pytest.raises(UsageError, match="itself"):
+        other.register_hook(model)
+
+
+def test_a_profile_that_cannot_be_written_does_not_end_the_training(
+    job: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job.mkdir()
+    (job / "framework").write_text("no folder")
+    with torch_profiler(job, wait=0, warmup=0, active=1, repeat=2) as profiler:
+        for _ in range(3):
+            torch.ones(3).sum()
+            profiler.step()
+    told = [r.getMessage() for r in caplog.records if "torch_profiler fails" in r.getMessage()]
+    assert len(told) == 1
+
+
 def test_a_fault_of_the_recording_does_not_end_the_training(
     job: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
