@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pipeline.record.clock import Ticks
 from pipeline.record.faults import Faults
 from pipeline.record.files import OpenFile, Presence, hour_of, node_name
 
@@ -50,38 +51,57 @@ class Timeline:
         self._pid = os.getpid()
         self._faults = Faults()
         self._lines: list[str] = []
+        self._ticks = Ticks(_FLUSH_NS / 10**9, lambda _: self._hand_over())
         self._presence = Presence(self.out, "framework")
+        self._ticks.start()
 
     def slice(
         self, phase: str, name: str, start_ns: int, end_ns: int, args: dict[str, Any] | None = None
     ) -> None:
         """A slice on the track of a phase, in the thread that calls."""
-        tid = threading.get_native_id()
+        # A forked process has the files of its parent, and no business with them.
+        if self._closed or os.getpid() != self._pid:
+            return
         with self._lock:
-            # A forked process has the files of its parent, and no business with them.
-            if self._closed or os.getpid() != self._pid:
-                return
-            try:
-                if self._file is None:
-                    self._open(start_ns)
-                self._add(phase, name, tid, start_ns, end_ns, args)
-                if end_ns - self._flushed_ns > _FLUSH_NS:
-                    self._flush(end_ns)
-                    self._rotate(end_ns)
-            except OSError as error:
-                self._faults.tell("write", error)
-                self._abandon()
+            self._put(phase, name, start_ns, end_ns, args)
 
     def close(self) -> None:
         """Close the file; the last writer of the job marks its end."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        self._ticks.stop()
         with self._lock:
-            if self._closed or os.getpid() != self._pid:
-                return
             self._closed = True
             with self._faults.harmless("close"):
                 self._end_file()
             with self._faults.harmless("close"):
                 self._presence.leave()
+
+    def _hand_over(self) -> None:
+        """Write what waits: a training that hangs has all of it in the file."""
+        with self._lock:
+            if self._lines and not self._closed:
+                self._end_lines(self._last_ns)
+
+    def _put(self, phase: str, name: str, start_ns: int, end_ns: int, args: Any) -> None:
+        try:
+            if self._file is None:
+                self._open(start_ns)
+            self._add(phase, name, start_ns, end_ns, args)
+        except OSError as error:
+            self._faults.tell("write", error)
+            self._abandon()
+            return
+        if end_ns - self._flushed_ns > _FLUSH_NS:
+            self._end_lines(end_ns)
+
+    def _end_lines(self, now_ns: int) -> None:
+        try:
+            self._flush(now_ns)
+            self._rotate(now_ns)
+        except OSError as error:
+            self._faults.tell("write", error)
+            self._abandon()
 
     def _open(self, now_ns: int) -> None:
         self._base_ns = time.time_ns() - (time.perf_counter_ns() - now_ns)
@@ -110,7 +130,8 @@ class Timeline:
         folder = self.out / "framework" / "pevents" / hour_of(epoch_ns // 10**9)
         return folder / f"{epoch_ns // 1000}_{self._whose}_{_SUFFIX}"
 
-    def _add(self, phase: str, name: str, tid: int, start_ns: int, end_ns: int, args: Any) -> None:
+    def _add(self, phase: str, name: str, start_ns: int, end_ns: int, args: Any) -> None:
+        tid = threading.get_native_id()
         pid = self._phases.get(phase)
         if pid is None:
             pid = self._phases[phase] = len(self._phases) + 1
@@ -120,7 +141,7 @@ class Timeline:
             self._threads.add((pid, tid))
             name_of = {"name": threading.current_thread().name}
             self._lines.append(_meta("thread_name", pid, tid=tid, args=name_of))
-        told = json.dumps({"pid": os.getpid(), **(args or {})})
+        told = json.dumps({"pid": self._pid, **(args or {})})
         start, duration = _microseconds(start_ns - self._zero_ns), _microseconds(end_ns - start_ns)
         self._lines.append(
             f'{{"name": {json.dumps(name)}, "ph": "X", "pid": {pid}, "tid": {tid}, '

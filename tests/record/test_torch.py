@@ -409,6 +409,18 @@ timeline.close()
     assert len(names) >= 1_100 - 251 * 2
 
 
+def test_what_a_training_did_before_it_hangs_is_in_the_file(job: Path) -> None:
+    timeline = Timeline(job, "n1")
+    for number in range(20):
+        timeline.slice("Forward", f"m{number}", number * 1_000_000, number * 1_000_000 + 1)
+    until = time.monotonic() + 30
+    while '"m19"' not in "".join(path.read_text() for path in job.rglob("*.json.tmp")):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert pipeline.ingest(job, job.parent / "lake", job_ended=True).events == 20
+    timeline.close()
+
+
 TRAINING = """
 import sys, torch
 from torch import nn
