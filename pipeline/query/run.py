@@ -173,7 +173,13 @@ class Run:
         if isinstance(intervals, pl.DataFrame):
             intervals, unit = intervals.select("start_ns", "end_ns").iter_rows(), "ns"
         starts, ends = [], []
-        for start, end in intervals:
+        for interval in intervals:
+            try:
+                start, end = interval
+            except (TypeError, ValueError):
+                raise UsageError(f"{interval!r} is no interval: give (start, end)") from None
+            if start is None or end is None:
+                raise UsageError(f"{interval!r} has an open end: give both")
             low, high = _range(start, end, unit)
             starts.append(low)
             ends.append(high)
@@ -373,6 +379,7 @@ def _multiple(factor: float) -> float:
 
 
 def _range(start: Time | None, end: Time | None, unit: str) -> tuple[Any, Any]:
+    nanoseconds(0, unit)
     low = None if start is None else nanoseconds(start, unit)
     high = None if end is None else nanoseconds(end, unit)
     if low is not None and high is not None and low > high:
