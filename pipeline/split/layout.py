@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline.split.lines import PHASES, view_array
+from pipeline.split.lines import FLOW_END_NEXT, PHASES, view_array
 from pipeline.split.words import stands_at, text_ends, whole_numbers
 
 __all__ = ["Layout", "learn_layout", "take_fields"]
@@ -59,7 +59,7 @@ def learn_layout(head: bytes) -> Layout | None:
     """
     if not head.startswith(b"{"):
         return None
-    phase = ""
+    phase, binding = "", b""
     seen: set[bytes] = set()
     literals: list[bytes] = []
     columns: list[str] = []
@@ -75,6 +75,8 @@ def learn_layout(head: bytes) -> Layout | None:
         if key in _CONSTANT:
             if key == b"ph":
                 phase = (member.group(2) or b"").decode("ascii", "replace")
+            elif key == b"bp":
+                binding = member.group(2) or b""
         elif column := _TEXT.get(key) or _NUMBERS.get(key):
             value_start, value_end = member.span(2 if is_text else 3)
             literals.append(head[literal_start:value_start])
@@ -88,6 +90,8 @@ def learn_layout(head: bytes) -> Layout | None:
     else:
         return None
     literals.append(head[literal_start:])
+    if phase == "f" and binding != b"e":
+        phase = FLOW_END_NEXT
     if (
         head[at:].strip(b" \t\r\n")
         or phase not in PHASES

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from pipeline.split.scan import Scan
 from pipeline.split.words import first_bytes
 
-__all__ = ["FIELDS", "PHASES", "SCHEMA", "numbered", "places", "scanned_lines", "view_array"]
+__all__ = [
+    "FIELDS",
+    "FLOW_END_NEXT",
+    "PHASES",
+    "SCHEMA",
+    "numbered",
+    "places",
+    "scanned_lines",
+    "view_array",
+]
 
 _PLACE = [("file_no", pa.int32()), ("seq", pa.int64()), ("byte_offset", pa.int64())]
 
@@ -29,7 +38,11 @@ SCHEMA = pa.schema(
 """A line an event: its ordinal and byte offset in the document, its JSON text without the value
 of ``args``, and that value as it was written (null where it is no object)."""
 
-PHASES = ("X", "i", "I", "R", "s", "t", "f", "n", "T", "p", "N", "O", "D", "c")
+FLOW_END_NEXT = "f>"
+"""Stands for the phase of a flow that ends at the slice which begins next (``f`` without
+``"bp":"e"``), where ``f`` is one that ends at the slice it lies in."""
+
+PHASES = ("X", "i", "I", "R", "s", "t", "f", FLOW_END_NEXT, "n", "T", "p", "N", "O", "D", "c")
 """Phases of events that stand for themselves: no other event decides what becomes of them."""
 
 FIELDS = pa.schema(

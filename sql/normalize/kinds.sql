@@ -7,6 +7,7 @@ CREATE OR REPLACE TEMP MACRO event_kind(ph) AS CASE ph
     WHEN 'b' THEN 'async' WHEN 'S' THEN 'async'
     WHEN 'n' THEN 'async_instant' WHEN 'T' THEN 'async_instant' WHEN 'p' THEN 'async_instant'
     WHEN 's' THEN 'flow_start' WHEN 't' THEN 'flow_step' WHEN 'f' THEN 'flow_end'
+    WHEN 'f>' THEN 'flow_end_next'
     WHEN 'N' THEN 'object' WHEN 'O' THEN 'object' WHEN 'D' THEN 'object'
     WHEN 'c' THEN 'mark'
     ELSE 'other'

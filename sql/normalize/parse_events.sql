@@ -83,7 +83,9 @@ decided AS (
 
 SELECT
     file_no, seq, status, reject,
-    h.ph AS ph, h.name AS name, h.cat AS category, ts_ns, dur_ns,
+    -- As lines.FLOW_END_NEXT.
+    CASE WHEN h.ph = 'f' AND h.bp IS DISTINCT FROM 'e' THEN 'f>' ELSE h.ph END AS ph,
+    h.name AS name, h.cat AS category, ts_ns, dur_ns,
     COALESCE(h.pid, text_id(pid_text)) AS pid, COALESCE(h.tid, text_id(tid_text)) AS tid,
     CASE WHEN TRY_CAST(pid_text AS UBIGINT) IS NULL THEN pid_text END AS pid_text,
     CASE WHEN TRY_CAST(tid_text AS UBIGINT) IS NULL THEN tid_text END AS tid_text,

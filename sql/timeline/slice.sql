@@ -31,6 +31,7 @@ traced AS (
                 WHEN 'flow_start' THEN 's'
                 WHEN 'flow_step' THEN 't'
                 WHEN 'flow_end' THEN 'f'
+                WHEN 'flow_end_next' THEN 'f'
                 WHEN 'object' THEN 'O'
                 WHEN 'mark' THEN 'c'
                 ELSE 'P'

@@ -18,7 +18,7 @@ COMMENT ON COLUMN events.node IS 'Machine the trace was taken on; node0 where it
 COMMENT ON COLUMN events.hour IS 'UTC hour of the start, YYYY-MM-DDTHH; relative for clock trace. Partition.';
 COMMENT ON COLUMN events.ingest_id IS 'The reading of the file that the row came from; key into sources.';
 COMMENT ON COLUMN events.seq IS 'Ordinal of the event in its file; of the begin for a pair.';
-COMMENT ON COLUMN events.kind IS 'slice, instant, async, async_instant, flow_start, flow_step, flow_end, object, mark or other.';
+COMMENT ON COLUMN events.kind IS 'slice, instant, async, async_instant, flow_start, flow_step, flow_end (at the slice it lies in), flow_end_next (at the slice that begins next), object, mark or other.';
 COMMENT ON COLUMN events.ts_ns IS 'Start in nanoseconds since the epoch (clock epoch), or since the zero of the trace (clock trace).';
 COMMENT ON COLUMN events.dur_ns IS 'Duration in nanoseconds; null for an unfinished slice, 0 for what has no length.';
 COMMENT ON COLUMN events.end_ns IS 'End in nanoseconds, like ts_ns; null for an unfinished slice.';

@@ -159,6 +159,7 @@ def test_every_kind_of_event_comes_back(tmp_path: Path) -> None:
         {**own, "ph": "s", "name": "flow", "cat": "c", "id": 3},
         {**own, "ph": "t", "name": "flow", "cat": "c", "id": 3},
         {**own, "ph": "f", "name": "flow", "cat": "c", "id": 3, "bp": "e"},
+        {**own, "ph": "f", "name": "flow to the next", "cat": "c", "id": 3},
         {**own, "ph": "O", "name": "object", "id": "0x9"},
         {**own, "ph": "P", "name": "sample"},
         {**own, "ph": "X", "tid": 2**63 + 5, "dur": 1, "name": "a thread beyond doubles"},
@@ -176,7 +177,9 @@ def test_every_kind_of_event_comes_back(tmp_path: Path) -> None:
     with pipeline.Store.open(tmp_path / "again") as store:
         got = store.run("again").events()
     columns = [*SAME, "id"]
-    assert len(want) == 12
+    assert len(want) == 13
+    ends = [e.get("bp") for e in json.loads(path.read_text()) if e["ph"] == "f"]
+    assert ends == ["e", None]
     assert got.select(columns).sort(columns).equals(want.select(columns).sort(columns))
     shown = [e["tid"] for e in json.loads(path.read_text()) if e["name"].startswith("a thread")]
     assert shown == [9000000001]

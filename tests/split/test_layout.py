@@ -114,14 +114,17 @@ def test_layouts_of_several_kinds_of_events_are_learned() -> None:
     events = [
         PLAIN,
         FLOW,
-        FLOW.replace('"s"', '"f"'),
+        FLOW.replace('"s"', '"f", "bp": "e"'),
         PLAIN.replace(', "args": {"External', ', "args": {"external'),
     ]
+    # Its arrow ends at the slice that begins next.
+    events.append(FLOW.replace('"s"', '"f"'))
     rows, splitter = rows_of(("[\n" + ",\n".join(events * 400) + "\n]").encode())
-    assert {layout.phase for layout in splitter._layouts or ()} == {"X", "s", "f"}
-    assert len(rows) == 1600
+    assert {layout.phase for layout in splitter._layouts or ()} == {"X", "s", "f", "f>"}
+    assert len(rows) == 2000
     assert rows[1][1:9] == ("s", "ac2g", "ac2g", 5000, None, 3, 4, "74284")
-    assert [row[9] for row in rows[-4:]] == [9, None, None, 9]
+    assert [row[1] for row in rows[:5]] == ["X", "s", "f", "X", "f>"]
+    assert [row[9] for row in rows[-5:]] == [9, None, None, 9, None]
 
 
 def test_a_short_event_at_the_end_of_a_block_may_open_like_a_long_one() -> None:
