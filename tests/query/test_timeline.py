@@ -276,6 +276,17 @@ def test_async_operations_that_touch_stay_apart(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_async_ids_of_a_process_alone_stay_its_own(tmp_path: Path) -> None:
+    own = {"tid": 1, "cat": "c", "id2": {"local": "0x5"}}
+    events = [
+        {**own, "ph": ph, "name": f"of {pid}", "pid": pid, "ts": BASE + at}
+        for ph, pid, at in (("b", 1, 0), ("b", 2, 1), ("e", 1, 4), ("e", 2, 9))
+    ]
+    _, want, got = read_back(tmp_path, events)
+    found = [list(frame["name", "dur_ns"].rows()) for frame in (want, got)]
+    assert found == [[("of 1", 4000), ("of 2", 8000)]] * 2
+
+
 def test_numbers_that_are_none_in_arguments_are_texts(tmp_path: Path) -> None:
     args = {"loss": float("nan"), "top": [-float("inf"), 1], "say": 'NaN "Infinity" \\'}
     event = {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": BASE, "dur": 1, "args": args}
