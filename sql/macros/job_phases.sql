@@ -7,9 +7,9 @@
 -- Example: SELECT phase, dur_ns / 1e9 AS s, share FROM job_phases('job');
 CREATE OR REPLACE MACRO job_phases(run_name, clock_name := 'epoch') AS TABLE
 WITH s AS (
-    SELECT start_ns, COALESCE(end_ns, start_ns) AS end_ns
-    FROM steps
-    WHERE run = run_name AND clock = clock_name
+    SELECT start_ns, until_ns AS end_ns
+    FROM _step_spans(run_name)
+    WHERE clock = clock_name
 ),
 
 loop AS (

@@ -11,9 +11,9 @@
 --          GROUP BY phase;
 CREATE OR REPLACE MACRO phase_intervals(run_name, clock_name := 'epoch') AS TABLE
 WITH own AS (
-    SELECT node, mode, start_ns, COALESCE(end_ns, start_ns) AS end_ns
-    FROM steps
-    WHERE run = run_name AND clock = clock_name
+    SELECT node, mode, start_ns, until_ns AS end_ns
+    FROM _step_spans(run_name)
+    WHERE clock = clock_name
     QUALIFY
         NOT _is_profilers(mode) OR BOOL_AND(_is_profilers(mode)) OVER (PARTITION BY node)
 ),

@@ -1,10 +1,10 @@
 -- Which interval is step a up to, but without, step b? From the first start of a to the
 -- nanosecond before the first start of b, on whichever node and in whichever mode each comes first.
 -- Where there is no step b, the next higher number stands for it; where there is none, or b is
--- null, the interval goes to the last end of the steps from a on. No row where there is no step a,
--- or b does not start after it. of_mode: only steps of this mode; null for all but those of
--- profilers (ProfilerStep, device), which count where nothing else has a step a: they have numbers
--- of their own.
+-- null, the interval goes to the last end of the steps from a on (of one that never ended, to the
+-- end of the data). No row where there is no step a, or b does not start after it. of_mode: only
+-- steps of this mode; null for all but those of profilers (ProfilerStep, device), which count where
+-- nothing else has a step a: they have numbers of their own.
 --
 --   |--a--| |-----| |--b--|
 --   ===============                 the interval
@@ -16,15 +16,15 @@ CREATE OR REPLACE MACRO step_interval(
 ) AS TABLE
 WITH s AS (
     SELECT
-        clock, ingest_id, step, start_ns, COALESCE(end_ns, start_ns) AS end_ns,
+        clock, ingest_id, step, start_ns, until_ns AS end_ns,
         MIN(step) FILTER (step >= until_step) OVER (PARTITION BY clock, ingest_id) AS next_step
     FROM (
         SELECT
             *,
             BOOL_AND(_is_profilers(mode)) FILTER (step = first_step)
                 OVER (PARTITION BY clock, ingest_id) AS is_of_profilers
-        FROM steps
-        WHERE run = run_name AND (of_mode IS NULL OR mode = of_mode)
+        FROM _step_spans(run_name)
+        WHERE of_mode IS NULL OR mode = of_mode
     )
     WHERE of_mode IS NOT NULL OR _is_profilers(mode) = is_of_profilers
 ),

@@ -137,6 +137,19 @@ def test_steps_of_profilers_have_numbers_of_their_own(small: SmallLake) -> None:
     ]  # fmt: skip
 
 
+def test_a_step_that_never_ended_was_under_way(small: SmallLake) -> None:
+    """Of a job that was killed, or still runs."""
+    small.fill("events", [step(1, 100, None), step(2, 200, 250), step(3, 260, None)])
+    small.fill("_live_sources", [{"first_ns": 50, "last_ns": 400}])
+    assert small.ask("SELECT start_ns, end_ns FROM step_interval('job', 3, NULL)") == [(260, 400)]
+    assert small.ask("SELECT phase, dur_ns FROM job_phases('job')") == [
+        ("initialization", 50), ("training_loop", 300), ("between", 11), ("finalization", 0),
+    ]  # fmt: skip
+    assert small.ask("SELECT phase, start_ns, end_ns FROM phase_intervals('job')") == [
+        ("Before TRAIN", 50, 99), ("TRAIN", 100, 400),
+    ]  # fmt: skip
+
+
 def test_step_interval_is_from_the_first_start_to_just_before_the_next(small: SmallLake) -> None:
     small.fill(
         "events",
