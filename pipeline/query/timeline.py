@@ -84,7 +84,6 @@ def _write(store: Store, timeline: Timeline, path: Path) -> None:
         pa.output_stream(str(path), compression=_COMPRESSIONS.get(path.suffix)) as file,
     ):
         run_sql(cursor, "timeline/sources", timeline.parameters("uris"))
-        run_sql(cursor, "timeline/shared_ids", timeline.parameters())
         run_sql(cursor, "timeline/rows")
         run_sql(cursor, "timeline/processes", timeline.parameters("metrics", "low_gpu"))
         run_sql(cursor, "timeline/threads", timeline.parameters())

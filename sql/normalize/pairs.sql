@@ -1,4 +1,4 @@
--- Pairs begins with ends: threads by (pid, tid), async operations by (category, id, scope).
+-- Pairs begins with ends: threads by (pid, tid), async operations by (category, id).
 -- Pairing follows time, and the order in the file where times are equal. A named end closes the
 -- innermost open begin of its name, an end without a name the innermost open begin.
 --
@@ -21,7 +21,7 @@ SELECT
             THEN concat('thread', chr(31), COALESCE(pid::VARCHAR, ''), chr(31),
                 COALESCE(tid::VARCHAR, ''))
         ELSE concat(CASE WHEN ph IN ('b', 'e') THEN 'async' ELSE 'old async' END, chr(31),
-            COALESCE(category, ''), chr(31), COALESCE(id, ''), chr(31), COALESCE(id_scope, ''))
+            COALESCE(category, ''), chr(31), COALESCE(id, ''))
     END AS track,
     NULL::VARCHAR AS stack
 FROM parsed

@@ -71,6 +71,9 @@ checked AS (
 decided AS (
     SELECT
         *,
+        COALESCE(h.id, scoped[1], scoped[2]) AS own_id,
+        -- An id2.local is the process's own.
+        CASE WHEN scoped[2] IS NOT NULL THEN COALESCE(h.pid::VARCHAR, pid_text) END AS owner,
         CASE
             WHEN status IS NOT NULL THEN NULL
             WHEN h.ph IS NULL THEN 'no phase (ph)'
@@ -89,12 +92,12 @@ SELECT
     COALESCE(h.pid, text_id(pid_text)) AS pid, COALESCE(h.tid, text_id(tid_text)) AS tid,
     CASE WHEN TRY_CAST(pid_text AS UBIGINT) IS NULL THEN pid_text END AS pid_text,
     CASE WHEN TRY_CAST(tid_text AS UBIGINT) IS NULL THEN tid_text END AS tid_text,
-    COALESCE(h.id, scoped[1], scoped[2]) AS id,
     CASE
-        WHEN scoped[2] IS NOT NULL
-            THEN concat_ws(' ', scoped[3], 'pid', COALESCE(h.pid::VARCHAR, pid_text))
+        WHEN h.ph NOT IN ('b', 'e', 'n', 'S', 'F', 'T', 'p') THEN own_id
+        -- With what else tells async operations apart, so that equal ids are one operation's.
+        WHEN own_id IS NOT NULL THEN concat_ws(' ', own_id, scoped[3], 'pid ' || owner)
         ELSE scoped[3]
-    END AS id_scope,
+    END AS id,
     a.step_num AS step_num, a.batch AS batch,
     COALESCE(a.device, o."Device Id") AS device, a.stream AS stream,
     a.correlation AS correlation, COALESCE(a."External id", o."external id") AS external_id,

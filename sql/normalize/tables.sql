@@ -16,7 +16,7 @@ CREATE TEMP TABLE files (
 CREATE TEMP TABLE parsed (
     file_no INTEGER, seq BIGINT, status VARCHAR, reject VARCHAR,
     ph VARCHAR, name VARCHAR, category VARCHAR, ts_ns BIGINT, dur_ns BIGINT,
-    pid BIGINT, tid BIGINT, pid_text VARCHAR, tid_text VARCHAR, id VARCHAR, id_scope VARCHAR,
+    pid BIGINT, tid BIGINT, pid_text VARCHAR, tid_text VARCHAR, id VARCHAR,
     step_num BIGINT, batch BIGINT, device INTEGER, stream BIGINT, correlation BIGINT,
     external_id BIGINT, bytes BIGINT, label VARCHAR, base_us BIGINT, args JSON
 );

@@ -26,19 +26,12 @@ END;
 -- unique among the files, whose ordinal and owner are there too.
 CREATE OR REPLACE TEMP MACRO timeline_events(run_name, from_ns, until_ns, clock_name) AS TABLE
 SELECT
-    e.* REPLACE (
-        timeline_id(
-            c.ordinal, CASE WHEN s.id IS NULL THEN e.id ELSE concat(e.id, ' of ', e.pid) END
-        ) AS id
-    ),
+    e.* REPLACE (timeline_id(c.ordinal, e.id) AS id),
     c.ordinal, c.owner,
     CASE WHEN NOT c.is_by_name OR e.process_name IS NULL THEN e.pid END AS own_pid,
     concat(e.node, chr(0), e.rank, chr(0), e.process_name, chr(0), own_pid) AS process_key
 FROM events_between(run_name, from_ns, until_ns, clock_name := clock_name) AS e
-INNER JOIN timeline_sources AS c ON c.ingest_id = e.ingest_id
-LEFT JOIN timeline_shared_ids AS s
-    ON s.ingest_id = e.ingest_id AND s.id = e.id AND s.category = COALESCE(e.category, '')
-    AND e.kind IN ('async', 'async_instant');
+INNER JOIN timeline_sources AS c ON c.ingest_id = e.ingest_id;
 
 -- The samples of a merged timeline that are numbers, each with the counter it belongs to.
 CREATE OR REPLACE TEMP MACRO timeline_samples(run_name, from_ns, until_ns, clock_name) AS TABLE

@@ -30,7 +30,7 @@ COMMENT ON COLUMN events.pid IS 'Process id as in the file; a text id has a stab
 COMMENT ON COLUMN events.tid IS 'Thread id as in the file; a text id has a stable id below -2^62.';
 COMMENT ON COLUMN events.rank IS 'Rank of the process in the distributed job, if known.';
 COMMENT ON COLUMN events.step IS 'Training step the event itself names, if it does.';
-COMMENT ON COLUMN events.id IS 'Id that joins the points of a flow or an async operation.';
+COMMENT ON COLUMN events.id IS 'Id that joins the points of a flow or an async operation, with its scope and process where the trace tells such ids apart by them.';
 COMMENT ON COLUMN events.device IS 'Accelerator number (args.device).';
 COMMENT ON COLUMN events.stream IS 'Stream or queue on the accelerator (args.stream).';
 COMMENT ON COLUMN events.correlation IS 'Joins a launch with what it launched (args.correlation).';

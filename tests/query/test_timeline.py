@@ -276,15 +276,27 @@ def test_async_operations_that_touch_stay_apart(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_async_ids_of_a_process_alone_stay_its_own(tmp_path: Path) -> None:
-    own = {"tid": 1, "cat": "c", "id2": {"local": "0x5"}}
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"pid": 1, "id2": {"local": "0x5"}}, {"pid": 2, "id2": {"local": "0x5"}}),
+        ({"pid": 1, "id": "0x5", "scope": "x"}, {"pid": 1, "id": "0x5", "scope": "y"}),
+        ({"pid": 1, "id": "0x5", "scope": "x"}, {"pid": 1, "id": "0x5"}),
+        ({"pid": 1, "scope": "x"}, {"pid": 1, "scope": "y"}),
+    ],
+)
+def test_async_operations_told_apart_by_more_than_their_id(
+    tmp_path: Path, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    own = {"tid": 1, "cat": "c"}
     events = [
-        {**own, "ph": ph, "name": f"of {pid}", "pid": pid, "ts": BASE + at}
-        for ph, pid, at in (("b", 1, 0), ("b", 2, 1), ("e", 1, 4), ("e", 2, 9))
+        {**own, **which, "ph": ph, "name": "one" if which is one else "other", "ts": BASE + at}
+        for ph, which, at in (("b", one, 0), ("b", other, 1), ("e", one, 4), ("e", other, 9))
     ]
     _, want, got = read_back(tmp_path, events)
-    found = [list(frame["name", "dur_ns"].rows()) for frame in (want, got)]
-    assert found == [[("of 1", 4000), ("of 2", 8000)]] * 2
+    found = [list(frame["name", "dur_ns", "id"].rows()) for frame in (want, got)]
+    assert found[0] == found[1]
+    assert [row[:2] for row in found[0]] == [("one", 4000), ("other", 8000)]
 
 
 def test_numbers_that_are_none_in_arguments_are_texts(tmp_path: Path) -> None:

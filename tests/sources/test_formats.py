@@ -316,9 +316,9 @@ def test_async_ids_of_id2(tmp_path: Path) -> None:
     )
     pipeline.ingest(tmp_path / "t.json", tmp_path / "lake")
     assert rows(tmp_path, "SELECT id, pid, dur_ns FROM events ORDER BY ts_ns") == [
-        ("0x1", 1, 4000),
-        ("0x2", 1, 7000),
-        ("0x1", 2, 10000),
+        ("0x1 pid 1", 1, 4000),
+        ("0x2 pid 1", 1, 7000),
+        ("0x1 pid 2", 2, 10000),
         ("0x1", 1, 14000),
     ]
 
