@@ -10,6 +10,7 @@ import json
 import os
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ __all__ = ["Timeline"]
 
 _FLUSH_NS = 250_000_000
 _SUFFIX = "pythontimeline.json"
+
+Args = tuple[tuple[str, Any], ...]
+Track = tuple[int, str]
+"""The number of a thread, and its name."""
 
 
 class Timeline:
@@ -50,20 +55,24 @@ class Timeline:
         self._closed = False
         self._pid = os.getpid()
         self._faults = Faults()
-        self._lines: list[str] = []
-        self._ticks = Ticks(_FLUSH_NS / 10**9, lambda _: self._hand_over())
+        # A slice takes a training as little time as may be: it is made a line later, with others.
+        self._waiting: deque[tuple[str, str, int, int, Args, Track]] = deque()
+        self._last_ns = self._due_ns = 0
+        self._thread = _Thread()
+        self._ticks = Ticks(_FLUSH_NS / 10**9, lambda _: self._tick())
         self._presence = Presence(self.out, "framework")
         self._ticks.start()
 
-    def slice(
-        self, phase: str, name: str, start_ns: int, end_ns: int, args: dict[str, Any] | None = None
-    ) -> None:
-        """A slice on the track of a phase, in the thread that calls."""
+    def slice(self, phase: str, name: str, start_ns: int, end_ns: int, args: Args = ()) -> None:
+        """A slice on the track of a phase, in the thread that calls; ``args`` are names, each with
+        its value.
+        """
         # A forked process has the files of its parent, and no business with them.
         if self._closed or os.getpid() != self._pid:
             return
-        with self._lock:
-            self._put(phase, name, start_ns, end_ns, args)
+        self._waiting.append((phase, name, start_ns, end_ns, args, self._thread.track))
+        if end_ns > self._due_ns:
+            self._hand_over()
 
     def close(self) -> None:
         """Close the file; the last writer of the job marks its end."""
@@ -73,101 +82,116 @@ class Timeline:
         with self._lock:
             self._closed = True
             with self._faults.harmless("close"):
+                self._write_waiting()
                 self._end_file()
             with self._faults.harmless("close"):
                 self._presence.leave()
 
-    def _hand_over(self) -> None:
+    def _tick(self) -> None:
         """Write what waits: a training that hangs has all of it in the file."""
+        if self._waiting and time.perf_counter_ns() > self._due_ns:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
         with self._lock:
-            if self._lines and not self._closed:
-                self._end_lines(self._last_ns)
+            if self._closed:
+                return
+            try:
+                self._write_waiting()
+                self._rotate()
+            except OSError as error:
+                self._faults.tell("write", error)
+                self._abandon()
+            self._due_ns = self._last_ns + _FLUSH_NS
 
-    def _put(self, phase: str, name: str, start_ns: int, end_ns: int, args: Any) -> None:
-        try:
-            if self._file is None:
-                self._open(start_ns)
-            self._add(phase, name, start_ns, end_ns, args)
-        except OSError as error:
-            self._faults.tell("write", error)
-            self._abandon()
-            return
-        if end_ns - self._flushed_ns > _FLUSH_NS:
-            self._end_lines(end_ns)
+    def _write_waiting(self) -> None:
+        lines: list[str] = []
+        while self._waiting:
+            self._add(lines, *self._waiting.popleft())
+        if lines:
+            assert self._file is not None
+            text = ",\n".join(lines)
+            self._file.write(f",\n{text}" if self._size else f"[\n{text}")
+            self._size += len(text)
 
-    def _end_lines(self, now_ns: int) -> None:
-        try:
-            self._flush(now_ns)
-            self._rotate(now_ns)
-        except OSError as error:
-            self._faults.tell("write", error)
-            self._abandon()
+    def _add(
+        self,
+        lines: list[str],
+        phase: str,
+        name: str,
+        start: int,
+        end: int,
+        args: Args,
+        track: Track,
+    ) -> None:
+        if self._file is None:
+            self._last_ns = end
+            lines.append(self._open(start))
+        self._last_ns = max(self._last_ns, end)
+        whose = (phase, name, args, track)
+        head = self._heads.get(whose)
+        if head is None:
+            head = self._heads[whose] = self._head(lines, *whose)
+        # Exact: it would take months of nanoseconds to need more digits than a double has.
+        ts, dur = (start - self._zero_ns) / 1000, (end - start) / 1000
+        lines.append(f'{head}"ts": {ts:.3f}, "dur": {dur:.3f}}}')
 
-    def _open(self, now_ns: int) -> None:
-        self._base_ns = time.time_ns() - (time.perf_counter_ns() - now_ns)
-        self._zero_ns = now_ns
-        self._last_ns, self._flushed_ns, self._size = now_ns, now_ns, 0
+    def _head(self, lines: list[str], phase: str, name: str, args: Args, track: Track) -> str:
+        """How the line of a slice begins; what its track is called goes before it."""
+        pid = self._phases.get(phase)
+        if pid is None:
+            pid = self._phases[phase] = len(self._phases) + 1
+            lines.append(_meta("process_name", pid, args={"name": phase}))
+            lines.append(_meta("process_sort_index", pid, args={"sort_index": pid}))
+        tid, thread = track
+        if (pid, tid) not in self._threads:
+            self._threads.add((pid, tid))
+            lines.append(_meta("thread_name", pid, tid=tid, args={"name": thread}))
+        more = {"ph": "X", "pid": pid, "tid": tid, "args": {"pid": self._pid, **dict(args)}}
+        return json.dumps({"name": name, **more})[:-1] + ", "
+
+    def _open(self, start_ns: int) -> str:
+        """A new file for events from then on; its first line."""
+        base_ns = time.time_ns() - (time.perf_counter_ns() - start_ns)
+        # Cut to whole microseconds, as the layout wants it.
+        self._zero_ns, self._base_us = start_ns - base_ns % 1000, base_ns // 1000
+        self._size = 0
         self._phases: dict[str, int] = {}
+        self._heads: dict[tuple[str, str, Args, Track], str] = {}
         self._threads: set[tuple[int, int]] = set()
-        path = self._path(now_ns)
+        path = self._path(start_ns)
         self._hour = path.parent
         self._file = OpenFile(path)
-        base = {"start_time_since_epoch_in_micros": self._base_ns // 1000}
-        # Cut to whole microseconds, as the layout wants it.
-        self._zero_ns -= self._base_ns % 1000
-        self._lines.append("[\n" + _meta("process_name", 0, args=base))
+        base = {"start_time_since_epoch_in_micros": self._base_us}
+        return _meta("process_name", 0, args=base)
 
     def _abandon(self) -> None:
         """Go on in another file: this one may end in the middle of an event."""
-        self._lines.clear()
+        self._waiting.clear()
         if self._file is not None:
             file, self._file = self._file, None
             file.abandon()
 
-    def _path(self, now_ns: int) -> Path:
-        """Where a file lies that ends now."""
-        epoch_ns = self._base_ns + now_ns - self._zero_ns
-        folder = self.out / "framework" / "pevents" / hour_of(epoch_ns // 10**9)
-        return folder / f"{epoch_ns // 1000}_{self._whose}_{_SUFFIX}"
+    def _path(self, end_ns: int) -> Path:
+        """Where a file lies that ends then."""
+        epoch_us = self._base_us + (end_ns - self._zero_ns) // 1000
+        folder = self.out / "framework" / "pevents" / hour_of(epoch_us // 10**6)
+        return folder / f"{epoch_us}_{self._whose}_{_SUFFIX}"
 
-    def _add(self, phase: str, name: str, start_ns: int, end_ns: int, args: Any) -> None:
-        tid = threading.get_native_id()
-        pid = self._phases.get(phase)
-        if pid is None:
-            pid = self._phases[phase] = len(self._phases) + 1
-            self._lines.append(_meta("process_name", pid, args={"name": phase}))
-            self._lines.append(_meta("process_sort_index", pid, args={"sort_index": pid}))
-        if (pid, tid) not in self._threads:
-            self._threads.add((pid, tid))
-            name_of = {"name": threading.current_thread().name}
-            self._lines.append(_meta("thread_name", pid, tid=tid, args=name_of))
-        told = json.dumps({"pid": self._pid, **(args or {})})
-        start, duration = _microseconds(start_ns - self._zero_ns), _microseconds(end_ns - start_ns)
-        self._lines.append(
-            f'{{"name": {json.dumps(name)}, "ph": "X", "pid": {pid}, "tid": {tid}, '
-            f'"ts": {start}, "dur": {duration}, "args": {told}}}'
-        )
-        self._last_ns = max(self._last_ns, end_ns)
-
-    def _flush(self, now_ns: int) -> None:
-        assert self._file is not None
-        self._flushed_ns = now_ns
-        if self._lines:
-            text = ",\n".join(self._lines)
-            text = f",\n{text}" if self._size else text
-            self._lines.clear()
-            self._size += len(text)
-            self._file.write(text)
-
-    def _rotate(self, now_ns: int) -> None:
-        is_old = now_ns - self._zero_ns > self._max_ns
-        if is_old or self._size > self._max_bytes or self._path(now_ns).parent != self._hour:
+    def _rotate(self) -> None:
+        if self._file is None:
+            return
+        is_old = self._last_ns - self._zero_ns > self._max_ns
+        if (
+            is_old
+            or self._size > self._max_bytes
+            or self._path(self._last_ns).parent != self._hour
+        ):
             self._end_file()
 
     def _end_file(self) -> None:
         if self._file is None:
             return
-        self._flush(self._last_ns)
         self._file.write("\n]\n")
         path = self._path(self._last_ns)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -175,11 +199,12 @@ class Timeline:
         file.close(path)
 
 
+class _Thread(threading.local):
+    """The track of a thread, asked once."""
+
+    def __init__(self) -> None:
+        self.track = (threading.get_native_id(), threading.current_thread().name)
+
+
 def _meta(kind: str, pid: int, **more: Any) -> str:
     return json.dumps({"name": kind, "ph": "M", "pid": pid, **more})
-
-
-def _microseconds(ns: int) -> str:
-    """Exact, as decimal text."""
-    whole, rest = divmod(abs(ns), 1000)
-    return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"

@@ -5,21 +5,23 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Callable, Iterator
 from time import perf_counter_ns
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pipeline.errors import UsageError
 from pipeline.extras import extra
-from pipeline.record.backward import Backward, nodes_of
+from pipeline.record.backward import Backward, Pass, add_nodes
 from pipeline.record.faults import Faults
 from pipeline.record.files import rank_of
 from pipeline.record.steps import Steps
-from pipeline.record.timeline import Timeline
+from pipeline.record.timeline import Args, Timeline
+from pipeline.record.watched import Call, Loader, watch_calls
 
 __all__ = ["TorchHook"]
+
+_RECOMPUTED = (("recomputed", True),)
 
 
 class TorchHook:
@@ -28,7 +30,8 @@ class TorchHook:
     ``out`` is the folder of the job. ``rank`` is by default that of the environment (``RANK``).
     Register a model, and as there are a loss, optimizers and data loaders; ``close`` it, or use
     it as a context manager. Events are on the tracks ``Step:ModeKeys.TRAIN`` (``EVAL``,
-    ``GLOBAL``), ``Forward``, ``Backward``, ``Optimizer`` and ``DataIterator``. Needs
+    ``GLOBAL``), ``Forward``, ``Backward``, ``Optimizer``, ``DataIterator`` and
+    ``DataLoaderIterInitialize``. One training at a time: its threads may be many. Needs
     ``tracelake[torch]``.
     """
 
@@ -40,29 +43,33 @@ class TorchHook:
         max_bytes: int = 10 << 20,
         max_seconds: float = 60.0,
     ) -> None:
-        self._torch = extra("torch", "torch")
+        torch = self._torch = extra("torch", "torch")
         self._timeline = Timeline(out, node, rank_of(rank), max_bytes, max_seconds)
         self._steps = Steps(self._write_step)
         self._faults = Faults()
+        self._has_grad = torch.is_grad_enabled
         self._backward = Backward(self._write_backward, self._faults)
         self._lock = threading.RLock()
-        self._stacks = threading.local()
+        self._running = _Running()
         self._handles: list[Any] = []
         self._has_passed = False
         self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        self._taken: set[str] = set()
         atexit.register(self.close)
 
     def register_hook(self, model: Any) -> None:
         """Watch a model: its passes are steps, and every module in it has events.
 
-        Of a compiled model only the whole is watched, since its modules do not run by themselves.
-        Raises ``UsageError`` for what is no module, and for one that is watched already.
+        Modules are named as in ``named_modules``, those of another model that have the same names
+        with that model's before theirs. Of a compiled model only the whole is watched, since its
+        modules do not run by themselves. Raises ``UsageError`` for what is no module, and for one
+        that is watched already.
         """
-        self._watch(model, type(model).__name__, is_root=True)
+        self._watch(model, is_root=True)
 
     def register_loss(self, loss: Any) -> None:
         """Watch the module that computes the loss."""
-        self._watch(loss, type(loss).__name__, is_root=False)
+        self._watch(loss, is_root=False)
 
     def register_optimizer(self, optimizer: Any) -> None:
         """Watch an optimizer: a step of training ends when it has stepped."""
@@ -71,15 +78,16 @@ class TorchHook:
 
         def before(optimizer: Any, *_: Any) -> None:
             with self._faults.harmless(name):
-                self._backward.finish()
+                # One that raised never told that it ended.
+                self._pop(optimizer)
                 now = perf_counter_ns()
-                self._stack().append(_Under(name, now, is_optimizer=True))
+                self._running.stack.append(_Under(optimizer, now, is_optimizer=True))
                 if not self._has_passed:
                     self._without_passes(now)
 
         def after(optimizer: Any, *_: Any) -> None:
             with self._faults.harmless(name):
-                began = self._pop(name)
+                began = self._pop(optimizer)
                 if began is not None:
                     end = self._write("Optimizer", f"{name}.step", began.start)
                     with self._lock:
@@ -90,7 +98,7 @@ class TorchHook:
 
     def wrap_dataloader(self, loader: Any) -> Any:
         """The same loader, whose fetches of batches are written."""
-        return _Loader(loader, self)
+        return Loader(loader, self)
 
     def close(self) -> None:
         """Write what is under way, close the files, and let go of all that is watched."""
@@ -99,8 +107,7 @@ class TorchHook:
             handle.remove()
         self._handles.clear()
         with self._faults.harmless("close"):
-            self._backward.finish()
-        self._backward.close()
+            self._backward.close()
         with self._faults.harmless("close"), self._lock:
             self._steps.end()
         self._timeline.close()
@@ -116,7 +123,66 @@ class TorchHook:
     ) -> None:
         self.close()
 
-    def _watch(self, model: Any, name: str, is_root: bool) -> None:
+    def entered(self, call: Call, module: Any, given: tuple[Any, ...]) -> None:
+        """A module begins to run. Its hooks call this."""
+        now = perf_counter_ns()
+        stack = self._running.stack
+        if call.is_root and not self._backward.is_running():
+            self._has_passed = True
+            # An optimizer that runs the model itself, as LBFGS does, is where its step begins.
+            begins = stack[0].start if stack and stack[0].is_optimizer else now
+            with self._lock:
+                self._steps.begin(begins, "TRAIN" if module.training else "EVAL")
+        under = _Under(call, now)
+        if self._has_grad():
+            # Asked now: what is changed in place has another node afterwards.
+            add_nodes(given, under.nodes)
+        stack.append(under)
+
+    def left(self, call: Call, output: Any) -> None:
+        """A module has run. Its hooks call this."""
+        end = perf_counter_ns()
+        under = self._pop(call)
+        if under is None:
+            return
+        # Where autograd runs in this thread a forward is a checkpoint's.
+        again = self._backward.is_running()
+        args = (*call.args, *_RECOMPUTED) if again else call.args
+        self._timeline.slice("Forward", call.name, under.start, end, args)
+        stack = self._running.stack
+        # Those within another are over when that is.
+        if not again and (not stack or stack[-1].is_optimizer):
+            with self._lock:
+                (self._steps.ran if call.is_root else self._steps.happened)(end)
+        if self._has_grad():
+            nodes: list[Any] = []
+            add_nodes(output, nodes)
+            made = self._backward.watch(call.name, under.nodes, nodes, under.inner)
+            if made is not None and stack:
+                stack[-1].inner.append(made)
+
+    def set_up(self, start: int, loader: Any) -> None:
+        """An iterator of a data loader is made, with its workers. ``Loader`` calls this."""
+        with self._faults.harmless("DataLoaderIterInitialize"):
+            self._write(
+                "DataLoaderIterInitialize", "DataLoaderIter.__init__", start, _args(loader)
+            )
+
+    def fetched(self, start: int, loader: Any) -> None:
+        """A batch was fetched, with which a step begins. ``Loader`` calls this."""
+        with self._faults.harmless("DataIterator"):
+            with self._lock:
+                self._steps.begin(start)
+            end = self._write("DataIterator", "DataLoaderIter::GetNext", start, _args(loader))
+            with self._lock:
+                self._steps.happened(end)
+
+    def failed(self, name: str, error: Exception) -> None:
+        """What a hook of a module raised. Its hooks call this."""
+        self._faults.tell(name, error)
+
+    def _watch(self, model: Any, is_root: bool) -> None:
+        name = type(model).__name__
         if not isinstance(model, self._torch.nn.Module):
             raise UsageError(f"{name} is no module of PyTorch")
         if getattr(model, "_compiled_call_impl", None) is not None:
@@ -124,63 +190,52 @@ class TorchHook:
                 f"{name} has compiled itself, and then no pass of it is seen: give "
                 "torch.compile(model) instead"
             )
-        is_compiled = hasattr(model, "_orig_mod")
-        for path, module in [("", model)] if is_compiled else list(model.named_modules()):
+        if model in self._names:
+            raise UsageError(f"{name} is watched already, as {self._names[model]}")
+        own = self._free(name)
+        is_compiling = self._torch.compiler.is_compiling
+        for path, module in model.named_modules():
             if module in self._names:
-                if not path:
-                    raise UsageError(f"{name} is watched already, as {self._names[module]}")
                 continue
-            self._names[module] = path or name
-            call = _Call(self, path or name, is_root and not path)
-            self._handles += [
-                module.register_forward_pre_hook(_Before(call), with_kwargs=True),
-                # Called after an exception too: the next call would else end this one.
-                module.register_forward_hook(_After(call), with_kwargs=True, always_call=True),
-            ]
+            named = own if not path else path if path not in self._taken else f"{own}.{path}"
+            self._names[module] = named
+            call = Call(named, type(module).__name__, is_root and not path)
+            self._handles += watch_calls(module, call, self, is_compiling)
+            if hasattr(model, "_orig_mod"):
+                break  # compiled
+        self._taken.update(self._names.values())
 
-    def _stack(self) -> list[_Under]:
-        """What is under way in this thread."""
-        stack: list[_Under] | None = getattr(self._stacks, "calls", None)
-        if stack is None:
-            stack = self._stacks.calls = []
-        return stack
+    def _free(self, name: str) -> str:
+        """The name, or where it is taken the first with a number that is not."""
+        number, free = 1, name
+        while free in self._taken:
+            number += 1
+            free = f"{name}_{number}"
+        return free
 
-    def _pop(self, name: str) -> _Under | None:
+    def _pop(self, what: Any) -> _Under | None:
         """What ends now; whatever began within it and has not ended never will."""
-        stack = self._stack()
-        while stack:
-            found = stack.pop()
-            if found.name == name:
+        stack = self._running.stack
+        for at in range(len(stack) - 1, -1, -1):
+            if stack[at].what is what:
+                found = stack[at]
+                del stack[at:]
                 return found
         return None
 
-    def _write(self, phase: str, name: str, start: int, **args: Any) -> int:
+    def _write(self, phase: str, name: str, start: int, args: Args = ()) -> int:
         end = perf_counter_ns()
         self._timeline.slice(phase, name, start, end, args)
         return end
 
     def _write_step(self, mode: str, number: int, start: int, end: int) -> None:
         name = f"Step:ModeKeys.{mode}"
-        self._timeline.slice(name, name, start, end, {"step_num": number})
+        self._timeline.slice(name, name, start, end, (("step_num", number),))
 
     def _write_backward(self, name: str, start: int, end: int) -> None:
         self._timeline.slice("Backward", name, start, end)
         with self._lock:
             self._steps.happened(end)
-
-    def _entered(self, call: _Call, module: Any, given: Any) -> None:
-        now = perf_counter_ns()
-        stack = self._stack()
-        if call.is_root and not self._in_backward():
-            self._has_passed = True
-            self._backward.finish()
-            # An optimizer that runs the model itself, as LBFGS does, is where its step begins.
-            begins = stack[0].start if stack and stack[0].is_optimizer else now
-            with self._lock:
-                self._steps.begin(begins, "TRAIN" if module.training else "EVAL")
-        # Asked now: what is changed in place has another node afterwards.
-        nodes = tuple(nodes_of(given)) if self._torch.is_grad_enabled() else ()
-        stack.append(_Under(call.name, now, nodes))
 
     def _without_passes(self, now: int) -> None:
         """A model whose passes are not seen is optimized: its steps are those of the optimizer."""
@@ -191,102 +246,27 @@ class TorchHook:
                 "no pass of the model is seen; of one that is compiled give torch.compile(model)"
             ))  # fmt: skip
 
-    def _left(self, call: _Call, module: Any, output: Any) -> None:
-        began = self._pop(call.name)
-        if began is None:
-            return
-        again = {"recomputed": True} if self._in_backward() else {}
-        end = self._write("Forward", call.name, began.start, module=type(module).__name__, **again)
-        if not again:
-            with self._lock:
-                (self._steps.ran if call.is_root else self._steps.happened)(end)
-        if self._torch.is_grad_enabled():
-            self._backward.watch(call.name, module, began.nodes, nodes_of(output))
 
-    def _in_backward(self) -> bool:
-        """Whether autograd runs in this thread: then a forward is a checkpoint's."""
-        return bool(self._torch._C._current_graph_task_id() != -1)
+class _Under:
+    """What is under way, a call or an optimizer: its start, what autograd knows of its input, and
+    the backward passes of the calls within it.
+    """
 
-    def _fetched(self, start: int, **args: Any) -> None:
-        """A batch was fetched, with which a step begins."""
-        with self._faults.harmless("DataIterator"):
-            with self._lock:
-                self._steps.begin(start)
-            end = self._write("DataIterator", "DataLoaderIter::GetNext", start, **args)
-            with self._lock:
-                self._steps.happened(end)
+    __slots__ = ("inner", "is_optimizer", "nodes", "start", "what")
+
+    def __init__(self, what: Any, start: int, is_optimizer: bool = False) -> None:
+        self.what, self.start, self.is_optimizer = what, start, is_optimizer
+        self.nodes: list[Any] = []
+        self.inner: list[Pass] = []
 
 
-class _Under(NamedTuple):
-    """What is under way: its name, its start, and what autograd knows of its input."""
+class _Running(threading.local):
+    """What is under way in a thread, the innermost last."""
 
-    name: str
-    start: int
-    nodes: tuple[Any, ...] = ()
-    is_optimizer: bool = False
+    def __init__(self) -> None:
+        self.stack: list[_Under] = []
 
 
-class _Call:
-    """A module that is watched. What hooks hold is never copied or stored with the model."""
-
-    def __init__(self, hook: TorchHook, name: str, is_root: bool) -> None:
-        self.hook, self.name, self.is_root = hook, name, is_root
-        self._is_compiling = hook._torch.compiler.is_compiling
-
-    def do(self, work: Callable[[_Call, Any, Any], None], module: Any, what: Any) -> None:
-        """Do it, unless the call is being compiled: in a graph no clock can be asked."""
-        if self._is_compiling():
-            return
-        with self.hook._faults.harmless(self.name):
-            work(self, module, what)
-
-
-class _Before:
-    def __init__(self, call: _Call) -> None:
-        self._call = call
-
-    def __call__(self, module: Any, args: Any, kwargs: Any) -> None:
-        self._call.do(self._call.hook._entered, module, (args, kwargs))
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
-        return _unwatched, ()
-
-
-class _After(_Before):
-    def __call__(self, module: Any, args: Any, kwargs: Any, output: Any = None) -> None:
-        self._call.do(self._call.hook._left, module, output)
-
-
-def _unwatched() -> Callable[..., None]:
-    """The hook of a copy of a model that was watched."""
-    return _nothing
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    return None
-
-
-class _Loader:
-    """A data loader whose fetches are written; whatever else is asked is the loader's answer."""
-
-    def __init__(self, loader: Any, hook: TorchHook) -> None:
-        self._loader, self._hook = loader, hook
-
-    def __iter__(self) -> Iterator[Any]:
-        workers = getattr(self._loader, "num_workers", None)
-        args = {} if workers is None else {"num_workers": workers}
-        batches = iter(self._loader)
-        while True:
-            start = perf_counter_ns()
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            self._hook._fetched(start, **args)
-            yield batch
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
+def _args(loader: Any) -> Args:
+    workers = getattr(loader, "num_workers", None)
+    return () if workers is None else (("num_workers", workers),)

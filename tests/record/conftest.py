@@ -1,15 +1,16 @@
-"""A clock that a test winds, and what a recorder wrote."""
+"""A clock that a test winds, a hook, and what a recorder wrote."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline.record import TorchHook
 from pipeline.record.clock import Clock
 
 START = 1_600_000_000
@@ -47,3 +48,9 @@ def written(job: Path) -> list[dict[str, Any]]:
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
     return tmp_path / "job"
+
+
+@pytest.fixture
+def hook(job: Path) -> Iterator[TorchHook]:
+    with TorchHook(job, node="n1") as hook:
+        yield hook

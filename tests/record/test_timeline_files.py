@@ -1,0 +1,68 @@
+"""The files of a timeline as it grows: when they are closed, and what those that are not hold."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipeline
+from pipeline.record.timeline import Timeline
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("limit", [{"max_bytes": 500}, {"max_seconds": 0.3}])
+def test_files_are_closed_when_they_are_large_or_old(job: Path, limit: dict[str, Any]) -> None:
+    timeline = Timeline(job, "n1", **limit)
+    second = 10**9
+    for tick in range(40):
+        timeline.slice("phase", f"event {tick}", tick * second // 4, tick * second // 4 + 100)
+    timeline.close()
+    files = sorted(job.rglob("*_pythontimeline.json"))
+    assert len(files) > 4
+    names = [e["name"] for f in files for e in json.loads(f.read_text()) if e["ph"] == "X"]
+    assert names == [f"event {tick}" for tick in range(40)]
+    ends = [int(path.name.partition("_")[0]) for path in files]
+    assert ends == sorted(ends)
+    assert (job / "framework" / "training_job_end.ts").exists()
+
+
+def test_a_file_that_can_grow_no_more_is_followed_by_another(job: Path) -> None:
+    """As where the disk is full for a while: what was written is read, and what comes after."""
+    script = """
+import resource, sys
+from pipeline.record.timeline import Timeline
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+timeline = Timeline(sys.argv[1], "n1")
+for number in range(1_100):
+    timeline.slice("Forward", f"m{number}", number * 1_000_000, number * 1_000_000 + 1)
+timeline.close()
+"""
+    subprocess.run([sys.executable, "-c", script, str(job)], check=True)
+    paths = list(job.glob("framework/pevents/*/*.json*"))
+    assert sorted(path.suffix for path in paths) == [".json", ".tmp", ".tmp"]
+    report = pipeline.ingest(job, job.parent / "lake")
+    assert report.failed == ()
+    with pipeline.Store.open(job.parent / "lake") as store:
+        names = store.sql("SELECT name FROM events ORDER BY ts_ns")["name"].to_list()
+    # Of each file that was full the events of its last quarter of a second may be missing.
+    assert (names[0], names[-1], len(names)) == ("m0", "m1099", len(set(names)))
+    assert len(names) >= 1_100 - 251 * 2
+
+
+def test_what_a_training_did_before_it_hangs_is_in_the_file(job: Path) -> None:
+    timeline = Timeline(job, "n1")
+    for number in range(20):
+        timeline.slice("Forward", f"m{number}", number * 1_000_000, number * 1_000_000 + 1)
+    until = time.monotonic() + 30
+    while '"m19"' not in "".join(path.read_text() for path in job.rglob("*.json.tmp")):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert pipeline.ingest(job, job.parent / "lake", job_ended=True).events == 20
+    timeline.close()
