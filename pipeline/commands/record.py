@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from datetime import datetime
@@ -50,20 +51,30 @@ def record(
     itself, as a hook does, belongs to the same run.
     """
     from pipeline.record import SystemRecorder
-    from pipeline.record.command import run_command
+    from pipeline.record.command import CommandError, run_command
+    from pipeline.store.marker import open_lake
+    from pipeline.store.storage import lake_path
 
     options = storage_options(storage)
     folder = Path(out) if out is not None else _folder_for(command[0])
     recorder = SystemRecorder(folder, interval)
+    if lake is not None:
+        # What is wrong with it is told now, and not when hours have been recorded.
+        open_lake(lake_path(lake, options), create=True)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise storage_error(error, f"write to {folder}") from error
     try:
         code = run_command(command, recorder.start)
+    except CommandError:
+        for path in made:
+            path.rmdir()
+        raise
     finally:
         recorder.stop()
-    click.echo(f"tracelake: {recorder.samples:,} samples are in {folder}", err=True)
+    _tell(f"{recorder.samples:,} samples are in {folder}")
     if lake is not None:
         fault = _ingest(folder, lake, run, options)
         # The command's own failure is what its caller asks for.
@@ -78,15 +89,21 @@ def _ingest(folder: Path, lake: str, run: str | None, options: dict[str, Any]) -
     try:
         report = ingest(folder, lake, run, storage_options=options)
     except TracelakeError as error:
-        click.echo(f"tracelake: {error}", err=True)
+        _tell(str(error))
         return error.exit_code
     for failure in report.failed:
-        click.echo(f"tracelake: {failure.reason}", err=True)
-    click.echo(
-        f"tracelake: {report.events:,} events and {report.metrics:,} metrics are in {lake}",
-        err=True,
-    )
+        _tell(failure.reason)
+    _tell(f"{report.events:,} events and {report.metrics:,} metrics are in {lake}")
     return SOME_FAILED if report.failed else 0
+
+
+def _tell(text: str) -> None:
+    try:
+        click.echo(f"tracelake: {text}", err=True)
+    except OSError:
+        # The command may have filled or closed it. Its exit code is still what counts, and Python
+        # has another one where it cannot write out what is left.
+        sys.stderr = io.StringIO()
 
 
 def _folder_for(command: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import math
+import logging
 import os
 import threading
 import time
@@ -12,6 +12,10 @@ from collections.abc import Callable
 from pipeline.errors import UsageError
 
 __all__ = ["Clock", "Ticks", "next_tick"]
+
+_LOGGER = logging.getLogger(__name__)
+_PATIENCE = 5.0
+"""Seconds for what is under way when it is to stop: a driver or a mount may hang for ever."""
 
 
 class Clock:
@@ -51,8 +55,11 @@ class Ticks:
         last: Callable[[], object] = lambda: None,
         clock: Clock | None = None,
     ) -> None:
-        if not (math.isfinite(interval) and interval > 0):
-            raise UsageError(f"an interval of {interval} seconds: give a number above 0")
+        most = threading.TIMEOUT_MAX
+        if not 0 < interval <= most:
+            raise UsageError(
+                f"an interval of {interval} seconds: give a number above 0, and at most {most:.0f}"
+            )
         self.interval = interval
         self.clock = clock or Clock()
         self._work, self._last = work, last
@@ -70,13 +77,18 @@ class Ticks:
         atexit.register(self.stop)
 
     def stop(self) -> None:
-        """End, after a last call. Does nothing where it does not run, nor in a process that was
-        forked from the one it runs in.
+        """End, after a last call; what hangs is told and left behind. Does nothing where it does
+        not run, nor in a process that was forked from the one it runs in.
         """
         if self._thread is None or self._stop.is_set() or os.getpid() != self._pid:
             return
         self._stop.set()
-        self._thread.join()
+        self._thread.join(_PATIENCE)
+        if self._thread.is_alive():
+            _LOGGER.warning(
+                "recording: it has not stopped within %g seconds: something that was asked does "
+                "not answer, and the last file stays open", _PATIENCE,
+            )  # fmt: skip
         atexit.unregister(self.stop)
 
     def _run(self) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from pipeline.errors import UsageError
 
-__all__ = ["run_command"]
+__all__ = ["CommandError", "run_command"]
 
-_PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGUSR1", "SIGUSR2")
 _BY_TERMINAL = ("SIGINT", "SIGQUIT", "SIGHUP")
 NOT_EXECUTABLE, NOT_FOUND, SIGNALLED = 126, 127, 128
 

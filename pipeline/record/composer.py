@@ -56,6 +56,8 @@ class SystemProfiler(_Callback):  # type: ignore[misc]
             raise RuntimeError(
                 f"{type(self).__name__} needs Composer's profiler: give the trainer a Profiler"
             )
+        # A trainer that is made from another's callbacks calls it again.
+        self.close(state, logger)
         cpu = samplers.cpu()
 
         def record(now: float) -> None:
@@ -73,6 +75,7 @@ class SystemProfiler(_Callback):  # type: ignore[misc]
     def _emit(self, profiler: Any, cpu: samplers.Sampler, now: float) -> None:
         groups: list[tuple[str, bool, Callable[[], Iterator[Marker]]]] = [
             ("cpu", self.profile_cpu, lambda: _cpu(cpu, now)),
+            ("memory", self.profile_memory, _cuda),
             ("memory", self.profile_memory, _memory),
             ("disk", self.profile_disk, _disk),
             ("net", self.profile_net, _network),
@@ -89,7 +92,7 @@ def _cpu(cpu: samplers.Sampler, now: float) -> Iterator[Marker]:
             yield "cpu", {"cpu_percent": sample.value}
 
 
-def _memory() -> Iterator[Marker]:
+def _cuda() -> Iterator[Marker]:
     stats = extra("torch", "torch").cuda.memory_stats()
     for name, value in stats.items():
         parts = name.split(".")
@@ -99,6 +102,9 @@ def _memory() -> Iterator[Marker]:
             yield f"memory/cuda/{kind}", {kind: value}
     if "num_alloc_retries" in stats:
         yield "memory/cuda/alloc_retries", {"alloc_retries": stats["num_alloc_retries"]}
+
+
+def _memory() -> Iterator[Marker]:
     swap, virtual = psutil.swap_memory(), psutil.virtual_memory()
     yield "memory/swap", {"used_bytes": swap.used, "free_bytes": swap.free}
     yield (

@@ -23,6 +23,7 @@ __all__ = ["OpenFile", "Presence", "hour_of", "node_name", "rank_of"]
 _OPEN = ".tmp"
 _WRITER = ".writer-"
 _FOLDERS = ("system", "framework")
+_NODE_BYTES = 180  # of the 255 that a file name may have
 
 
 def hour_of(seconds: float) -> str:
@@ -40,11 +41,18 @@ def node_name(given: str | None) -> str:
     node = socket.gethostname() if given is None else given
     if not node or "/" in node or "\0" in node or node.startswith("."):
         raise UsageError(f"{node!r} is no name for a node: files are named by it")
+    if len(node.encode()) > _NODE_BYTES:
+        raise UsageError(f"a name for a node of {len(node)} letters: files are named by it")
     return node
 
 
 def rank_of(given: int | None) -> int | None:
-    """The rank of this process: by default the one that a launcher such as torchrun gives."""
+    """The rank of this process: by default the one that a launcher such as torchrun gives.
+
+    Raises ``UsageError`` for what is no rank.
+    """
+    if given is not None and (type(given) is not int or given < 0):
+        raise UsageError(f"a rank of {given!r}: ranks are whole numbers from 0")
     told = os.environ.get("RANK", "")
     return int(told) if given is None and told.isdecimal() else given
 
@@ -67,7 +75,12 @@ class OpenFile:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
     def write(self, text: str) -> None:
-        """Append, and hand it to the system: it survives the process."""
+        """Append, and hand it to the system: it survives the process.
+
+        Raises ``FileNotFoundError`` where somebody has removed the file: nobody would read it.
+        """
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._open))
         self._file.write(text.encode())
         self._file.flush()
 

@@ -21,6 +21,8 @@ def nvidia(gpu: bool | Literal["auto"]) -> Sampler | None:
 
     ``True`` raises ``UsageError`` where there is none, or NVML does not answer.
     """
+    if gpu not in (True, False, "auto"):
+        raise UsageError(f"gpu={gpu!r}: give True, False or 'auto'")
     if gpu is False:
         return None
     try:

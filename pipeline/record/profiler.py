@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pipeline.errors import UsageError
 from pipeline.extras import extra
 from pipeline.record.faults import Faults
 from pipeline.record.files import node_name, rank_of
@@ -32,8 +33,12 @@ def torch_profiler(
     environment (``RANK``); ``options`` go to ``profile``. The machine is named as it names
     itself, where ``node`` is no other name, and times are the wall clock's, as with
     ``SystemRecorder`` and ``TorchHook``. A file that cannot be written is told and left out.
-    Needs ``tracelake[torch]``; raises ``UsageError`` without it.
+    Needs ``tracelake[torch]``; raises ``UsageError`` without it, and for ``options`` that are not
+    open to choice.
     """
+    for own in ("schedule", "on_trace_ready"):
+        if own in options:
+            raise UsageError(f"{own} is torch_profiler's own: give wait, warmup, active, repeat")
     torch = extra("torch", "torch")
     rank = rank_of(rank)
     named = f"{node_name(node)}_{os.getpid()}" + ("" if rank is None else f"_rank{rank}")

@@ -124,8 +124,15 @@ class SystemRecorder:
             self._close()
             self._file = self._open(minute)
             self._minute, self._opened = minute, now
+        file = self._file
         moment = f"{taken_ns // 10**9}.{taken_ns % 10**9:09d}"
-        self._file.write("".join(self._line(sample, moment) for sample in found))
+        try:
+            file.write("".join(self._line(sample, moment) for sample in found))
+        except FileNotFoundError:
+            # The next samples are in another file.
+            self._file = None
+            file.abandon()
+            raise
 
     def _line(self, sample: Sample, moment: str) -> str:
         value = sample.value if math.isfinite(sample.value) else None

@@ -63,11 +63,26 @@ def test_the_lake_has_what_was_recorded(tmp_path: Path) -> None:
 
 
 def test_the_commands_failure_comes_before_that_of_the_lake(tmp_path: Path) -> None:
-    (tmp_path / "lake").write_text("no folder")
+    lake = tmp_path / "lake"
     for code, want in ((7, 7), (0, 5)):
-        exits = [sys.executable, "-c", f"raise SystemExit({code})"]
-        done = record(tmp_path, "--lake", str(tmp_path / "lake"), "--", *exits)
+        breaks = f"import os; os.rename({str(lake)!r}, {str(lake / '..' / f'was{code}')!r});"
+        breaks += f"open({str(lake)!r}, 'w').close(); raise SystemExit({code})"
+        done = record(tmp_path, "--lake", str(lake), "--", sys.executable, "-c", breaks)
         assert done.returncode == want, done.stderr
+        lake.unlink()
+
+
+def test_a_lake_that_cannot_be_used_is_told_before_the_command_runs(tmp_path: Path) -> None:
+    (tmp_path / "lake").write_text("no folder")
+    done = record(tmp_path, "--lake", str(tmp_path / "lake"), "touch", str(tmp_path / "ran"))
+    assert done.returncode == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+
+
+def test_the_exit_code_is_the_commands_where_nothing_can_be_told(tmp_path: Path) -> None:
+    command = [*RECORD, "--out", str(tmp_path / "job"), "--", sys.executable, "-c", "exit(4)"]
+    with Path("/dev/full").open("wb") as full:
+        assert subprocess.run(command, stderr=full, check=False).returncode == 4
 
 
 @pytest.mark.parametrize(
@@ -82,6 +97,7 @@ def test_a_command_that_cannot_be_started(
 ) -> None:
     done = record(tmp_path, command)
     assert (done.returncode, done.stdout, done.stderr.decode()) == (code, b"", says)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_wrong_options(tmp_path: Path) -> None:
@@ -97,7 +113,7 @@ def test_wrong_options(tmp_path: Path) -> None:
     assert record(tmp_path, "true").returncode in (2, 6)
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGALRM", "SIGUSR1"])
 def test_a_signal_goes_on_to_the_command(tmp_path: Path, name: str) -> None:
     code = (
         f"import signal, sys; signal.signal(signal.{name}, lambda *_: sys.exit(9));"

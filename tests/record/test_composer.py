@@ -115,6 +115,27 @@ def test_what_fails_ends_nothing_else(callback: Any, monkeypatch: pytest.MonkeyP
     assert "memory/swap" not in got.counters
 
 
+def test_gpus_that_fail_leave_the_memory_of_the_machine(
+    callback: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda: 1 / 0)
+    got = recorded(callback, {"memory"}, profile_cpu=False, profile_memory=True)
+    assert set(got.counters) == {"memory/swap", "memory/virtual"}
+
+
+def test_a_second_init_ends_what_the_first_began(callback: Any) -> None:
+    profiler = Profiler({"cpu"})
+    recording = callback(stats_thread_interval_seconds=0.01)
+    threads = threading.active_count()
+    for _ in range(3):
+        recording.init(SimpleNamespace(profiler=profiler), None)
+    assert threading.active_count() == threads + 1
+    recording.close(SimpleNamespace(profiler=profiler), None)
+    assert threading.active_count() == threads
+
+
 def test_a_trainer_without_a_profiler(callback: Any) -> None:
     with pytest.raises(RuntimeError, match="needs Composer's profiler"):
         callback().init(SimpleNamespace(profiler=None), None)

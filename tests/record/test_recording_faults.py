@@ -132,3 +132,8 @@ def test_a_fault_where_a_module_begins_leaves_the_outer_one(
     model(torch.randn(1, 2))
     hook.close()
     assert counts(events(job), "Forward") == {"Sequential": 1, "0": 1}
+
+
+def test_what_torch_profiler_decides_itself(job: Path) -> None:
+    with pytest.raises(UsageError, match="schedule is torch_profiler's own: give wait"):
+        torch_profiler(job, schedule=None)

@@ -6,9 +6,11 @@ import json
 import logging
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +25,7 @@ import pipeline
 from pipeline.errors import UsageError
 from pipeline.record import SystemRecorder
 from pipeline.record.clock import next_tick
-from pipeline.record.files import Presence
+from pipeline.record.files import Presence, rank_of
 from tests.record.conftest import START, Simulated, written
 
 
@@ -229,6 +231,45 @@ def test_what_fails_ends_nothing_else(
     ]
 
 
+def test_what_hangs_does_not_keep_the_training_from_its_end(
+    job: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a driver that answers no more, or a mount whose server is gone."""
+    answer, asked = threading.Event(), threading.Event()
+
+    def hangs() -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            asked.set()
+            answer.wait()
+        return SimpleNamespace(total=1, used=1, available=1, percent=1.0)
+
+    monkeypatch.setattr(psutil, "virtual_memory", hangs)
+    monkeypatch.setattr("pipeline.record.clock._PATIENCE", 0.1)
+    recorder = memory_only(job, 0.01).start()
+    assert asked.wait(30)
+    recorder.stop()
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 1
+    assert told[0].startswith("recording: it has not stopped within 0.1 seconds")
+    answer.set()
+    thread = recorder._ticks._thread
+    assert thread is not None
+    thread.join()
+
+
+def test_a_folder_that_is_removed_is_written_again(
+    job: Path, machine: SimpleNamespace, caplog: pytest.LogCaptureFixture
+) -> None:
+    def work(tick: int) -> None:
+        if tick == 3:
+            shutil.rmtree(job)
+
+    run(memory_only(job, clock=Simulated(6, work)))
+    # The sample that found it gone is gone, too.
+    assert moments(job) == [2.0, 2.5, 3.0]
+    assert len(caplog.records) == 1
+
+
 def test_recorders_of_one_node_do_not_write_over_each_other(
     job: Path, machine: SimpleNamespace
 ) -> None:
@@ -358,7 +399,7 @@ def written_whole(job: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for text in texts for line in re.findall(r".*\n", text)]
 
 
-@pytest.mark.parametrize("interval", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("interval", [0.0, -1.0, float("nan"), float("inf"), 1e12])
 def test_an_interval_that_is_none(job: Path, interval: float) -> None:
     with pytest.raises(UsageError, match="give a number above 0"):
         SystemRecorder(job, interval)
@@ -368,3 +409,16 @@ def test_an_interval_that_is_none(job: Path, interval: float) -> None:
 def test_a_node_that_no_file_can_be_named_by(job: Path, node: str) -> None:
     with pytest.raises(UsageError, match="is no name for a node"):
         SystemRecorder(job, node=node)
+
+
+def test_arguments_that_make_no_sense(job: Path) -> None:
+    with pytest.raises(UsageError, match="a name for a node of 181 letters"):
+        SystemRecorder(job, node="n" * 181)
+    with pytest.raises(UsageError, match="give True, False or 'auto'"):
+        SystemRecorder(job, gpu="yes")  # type: ignore[arg-type]
+    for rank in (-1, "0", 1.0, True):
+        with pytest.raises(UsageError, match="ranks are whole numbers from 0"):
+            rank_of(rank)  # type: ignore[arg-type]
+    with SystemRecorder(job, node="n" * 180) as recorder:
+        pass
+    assert recorder.samples > 0
