@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UsageError
+from pipeline.query.spans import clock_of, find_steps, interval_of, known_mode
 from pipeline.query.timeline import Timeline, write_timeline
-from pipeline.query.window import StepRange, Steps, Time, nanoseconds, one_or_more
+from pipeline.query.window import (
+    StepRange,
+    Steps,
+    Time,
+    is_number,
+    multiple,
+    nanoseconds,
+    one_or_more,
+)
 from pipeline.sqlfiles import sql_text
 
 if TYPE_CHECKING:
@@ -55,7 +65,7 @@ class Run:
 
     def steps_question(self, mode: str | None = None) -> Question:
         """The query of ``steps``."""
-        return self._question(sql_text("queries/list_steps"), mode=mode)
+        return self._question(sql_text("queries/list_steps"), mode=self._known(mode))
 
     def step_interval(
         self, first: int, until: int | None = None, mode: str | None = None
@@ -146,10 +156,12 @@ class Run:
         in ``step_events``.
         """
         query = "FROM step_events($run, of_mode := $mode) ORDER BY ts_ns, ingest_id, seq"
-        return self._macro(query, mode=mode)
+        return self._macro(query, mode=self._known(mode))
 
     def overlap_at(self, timestamps: Iterable[Time], unit: str = "ns") -> pl.DataFrame:
         """What ran at these instants (strictly inside); columns as in ``overlap_at``."""
+        if not isinstance(timestamps, Iterable):
+            raise UsageError(f"{timestamps!r} are no times: give several")
         instants = [nanoseconds(moment, unit) for moment in timestamps]
         query = "FROM overlap_at($run, $instants::BIGINT[], clock_name := $clock)"
         return self._macro(query, instants=instants, clock=self._clock())
@@ -172,6 +184,8 @@ class Run:
 
         if isinstance(intervals, pl.DataFrame):
             intervals, unit = intervals.select("start_ns", "end_ns").iter_rows(), "ns"
+        if not isinstance(intervals, Iterable):
+            raise UsageError(f"{intervals!r} are no intervals: give several")
         starts, ends = [], []
         for interval in intervals:
             try:
@@ -193,7 +207,7 @@ class Run:
     def overlap_steps_question(self, steps: Steps) -> Question:
         """The query of ``overlap_steps``."""
         chosen = StepRange.of(steps)
-        self._interval(chosen)
+        find_steps(self.store, self.name, chosen)
         query = "FROM step_overlap($run, $first, $until, clock_name := $clock, of_mode := $mode)"
         bounds = {"first": chosen.first, "until": chosen.until, "mode": chosen.mode}
         return self._question(query, **bounds, clock=self._clock())
@@ -222,7 +236,7 @@ class Run:
         if by not in ("mode", "process", "operator"):
             raise UsageError(f"no statistics by {by!r}: give mode, process or operator")
         query = "FROM step_statistics($run, $by, of_mode := $mode)"
-        return self._question(query, by=by, mode=mode)
+        return self._question(query, by=by, mode=self._known(mode))
 
     def step_outliers(self, factor: float = 2, mode: str | None = None) -> pl.DataFrame:
         """Steps of at least ``factor`` times the median, of all modes or of one; columns as in
@@ -233,7 +247,7 @@ class Run:
     def step_outliers_question(self, factor: float = 2, mode: str | None = None) -> Question:
         """The query of ``step_outliers``."""
         query = "FROM step_outliers($run, factor := $factor, of_mode := $mode)"
-        return self._question(query, factor=_multiple(factor), mode=mode)
+        return self._question(query, factor=multiple(factor), mode=self._known(mode))
 
     def phases(self) -> pl.DataFrame:
         """Initialization, training loop and finalization; columns as in ``job_phases``."""
@@ -266,7 +280,7 @@ class Run:
     def dataloader_outliers(self, factor: float = 2) -> pl.DataFrame:
         """Calls of a multiple of the median; columns as in ``dataloader_outliers``."""
         query = "FROM dataloader_outliers($run, factor := $factor)"
-        return self._macro(query, factor=_multiple(factor))
+        return self._macro(query, factor=multiple(factor))
 
     def dataloader_batch_times(self) -> pl.DataFrame:
         """Time from batch to batch; columns as in ``dataloader_batch_times``."""
@@ -286,8 +300,9 @@ class Run:
         """Write one Chrome trace of a range of time or of steps; gives its path.
 
         Chrome's and Perfetto's viewers open it; ``.gz`` or ``.zst`` at the end of its name
-        compresses. Ranges and ``sources`` as in ``events``; ``metrics`` adds samples as counters;
-        ``low_gpu`` adds an instant wherever a GPU was used less, in percent.
+        compresses. Ranges as in ``events``; ``sources`` chooses files of events, as there;
+        ``metrics`` adds samples as counters; ``low_gpu`` adds an instant wherever a GPU was used
+        less, in percent. Raises ``UsageError`` where a source or a threshold makes no sense.
 
         Times are microseconds since the epoch. Where some have nanoseconds, which a viewer would
         lose, they count from the first one, and the metadata event
@@ -295,6 +310,11 @@ class Run:
         """
         low, high = self._bounds(start, end, unit, steps)
         chosen = one_or_more(sources)
+        for ending in chosen or ():
+            if not any(uri.endswith(ending) for uri in self.sources()["uri"]):
+                raise UsageError(f"no file of run {self.name!r} ends in {ending!r}")
+        if low_gpu is not None and not (is_number(low_gpu) and math.isfinite(low_gpu)):
+            raise UsageError(f"a GPU utilisation of {low_gpu}: give percent")
         timeline = Timeline(self.name, low, high, self._clock(), chosen, metrics, low_gpu)
         return write_timeline(self.store, timeline, out)
 
@@ -312,37 +332,13 @@ class Run:
         return self._answer(self._question(query, **params))
 
     def _clock(self) -> str:
-        """The clock on which times of this run compare."""
-        counts = dict(self.store.sql(sql_text("queries/run_clocks"), self._run).rows())
-        if counts.get("trace", 0) > 1 and "epoch" not in counts:
-            raise UsageError(
-                f"the times of run {self.name!r} do not compare: its {counts['trace']} files have "
-                "no common zero; ingest each as a run of its own"
-            )
-        return "trace" if counts and "epoch" not in counts else "epoch"
+        return clock_of(self.store, self.name)
 
     def _interval(self, steps: StepRange) -> tuple[int, int]:
-        """First and last nanosecond of a range of steps."""
-        bounds = {
-            **self._run, "first": steps.first, "until": steps.until, "mode": steps.mode,
-            "clock": self._clock(),
-        }  # fmt: skip
-        if steps.first is not None and steps.until is not None:
-            ((start, end),) = self.store.sql(sql_text("queries/two_steps"), bounds).rows()
-            if start is not None and end is not None and start <= end:
-                return start, end
-        found = self.store.sql(sql_text("queries/run_steps"), bounds).rows()
-        ((lowest, highest, start, end, modes),) = found
-        if modes is None:
-            raise UsageError(f"run {self.name!r} has no steps: choose by time instead")
-        if lowest is None:
-            known = ", ".join(modes)
-            raise UsageError(f"run {self.name!r} has no mode {steps.mode!r}: it has {known}")
-        if start is None:
-            raise UsageError(
-                f"run {self.name!r} has no steps {steps}: it has steps from {lowest} to {highest}"
-            )
-        return start, end
+        return interval_of(self.store, self.name, steps)
+
+    def _known(self, mode: str | None) -> str | None:
+        return known_mode(self.store, self.name, mode)
 
     def _bounds(
         self, start: Time | None, end: Time | None, unit: str, steps: Steps | None
@@ -369,13 +365,6 @@ class Run:
         lists = {key: one_or_more(names) for key, names in chosen.items()}
         bounds = {"from": low, "until": high, "clock": clock}
         return self._question(sql_text(query), **bounds, **lists)
-
-
-def _multiple(factor: float) -> float:
-    """A multiple of a median that makes sense."""
-    if not factor >= 1:
-        raise UsageError(f"a factor of {factor}: give a number from 1 on")
-    return factor
 
 
 def _range(start: Time | None, end: Time | None, unit: str) -> tuple[Any, Any]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from numbers import Integral, Real
+from typing import Any
 
 from pipeline.errors import UsageError
 
-__all__ = ["UNITS", "StepRange", "Steps", "Time", "nanoseconds", "one_or_more"]
+__all__ = [
+    "UNITS", "StepRange", "Steps", "Time", "is_number", "multiple", "nanoseconds", "one_or_more",
+]  # fmt: skip
 
 UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 """Nanoseconds in each unit of time."""
@@ -21,6 +25,7 @@ Time = int | float | Decimal | str | datetime
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST = 2**63 - 1
+_STEP = re.compile(r"\s*-?[0-9]+\s*")
 _FINER = re.compile(r"[.,][0-9]{6}([0-9]+)")
 
 
@@ -41,9 +46,9 @@ def nanoseconds(value: Time, unit: str = "ns") -> int:
             finer
             + ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000
         )
-    elif isinstance(value, Integral):
+    elif isinstance(value, Integral) and not isinstance(value, bool):
         number = int(value) * UNITS[unit]
-    elif isinstance(value, Decimal | Real):
+    elif isinstance(value, Decimal | Real) and not isinstance(value, bool):
         # The digits that a float is written with are what its user means.
         exact = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
         if not exact.is_finite():
@@ -97,8 +102,10 @@ class StepRange:
         if isinstance(steps, str):
             mode, space, numbers = steps.strip().rpartition(" ")
             return cls._checked(*cls._parse(numbers), mode.strip() if space else None)
-        if isinstance(steps, int):
-            return cls._checked(steps, steps + 1)
+        if isinstance(steps, bool):
+            raise UsageError(f"{steps} is no range of steps: give (first, until)")
+        if isinstance(steps, Integral | int):
+            return cls._checked(int(steps), int(steps) + 1)
         if isinstance(steps, range):
             if steps.step != 1:
                 raise UsageError(f"{steps} leaves steps out: give a range without gaps")
@@ -112,19 +119,19 @@ class StepRange:
     @staticmethod
     def _parse(text: str) -> tuple[int | None, int | None]:
         first, colon, until = text.partition(":")
-        try:
-            low = int(first) if first.strip() else None
-            high = int(until) if until.strip() else None
-        except ValueError:
-            low, colon = None, ""
-        if not colon:
-            if low is None:
-                raise UsageError(f"{text!r} is no range of steps: give FIRST:UNTIL, as in 10:12")
-            return low, low + 1
-        return low, high
+        ends = [None if not end.strip() else end for end in (first, until)]
+        if any(end is not None and not _STEP.fullmatch(end) for end in ends) or (
+            not colon and ends[0] is None
+        ):
+            raise UsageError(f"{text!r} is no range of steps: give FIRST:UNTIL, as in 10:12")
+        low, high = (None if end is None else int(end) for end in ends)
+        return low, low + 1 if low is not None and not colon else high
 
     @classmethod
     def _checked(cls, first: int | None, until: int | None, mode: str | None = None) -> StepRange:
+        for end in (first, until):
+            if isinstance(end, bool) or not isinstance(end, Integral | None):
+                raise UsageError(f"{end!r} is no step: give whole numbers")
         if first is not None and until is not None and first >= until:
             raise UsageError(
                 f"steps {first}:{until} are an empty range: the second number is not included"
@@ -141,5 +148,24 @@ Steps = int | str | range | Sequence[int | None] | StepRange
 
 
 def one_or_more(value: str | Sequence[str] | None) -> list[str] | None:
-    """A list of one name, or of several; None for no choice."""
-    return [value] if isinstance(value, str) else None if value is None else list(value)
+    """A list of one name, or of several; None for no choice. Raises ``UsageError`` for what is
+    neither.
+    """
+    if value is None or isinstance(value, str):
+        return None if value is None else [value]
+    try:
+        return list(value)
+    except TypeError:
+        raise UsageError(f"{value!r} is no name: give one, or several") from None
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number that compares with others."""
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def multiple(factor: float) -> float:
+    """A multiple of a median that makes sense. Raises ``UsageError`` for another."""
+    if not (is_number(factor) and factor >= 1):
+        raise UsageError(f"a factor of {factor}: give a number from 1 on")
+    return factor

@@ -28,9 +28,10 @@ series AS (
         series, ANY_VALUE(node) AS node, ANY_VALUE(resource) AS resource,
         ANY_VALUE(device) AS device, ANY_VALUE(metric) AS metric, ANY_VALUE(unit) AS unit,
         ANY_VALUE(rank) AS rank,
-        pow(2, 60 - GREATEST(
-            ceil(log2(GREATEST(COALESCE(MAX(abs(value)), 0), 1)))
-            + ceil(log2(MAX(ts_ns)::DOUBLE - MIN(ts_ns) + COUNT(*) + 1)) - 64, 0
+        -- A sum has 126 bits. What is below 2^-1000 counts as nothing: a double ends there.
+        pow(2, LEAST(
+            124 - ceil(log2(COALESCE(NULLIF(MAX(abs(value)), 0), 1)))
+            - ceil(log2(MAX(ts_ns)::DOUBLE - MIN(ts_ns) + COUNT(*) + 1)), 1000
         )) AS per_unit
     FROM taken
     GROUP BY series

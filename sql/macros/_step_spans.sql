@@ -4,16 +4,20 @@
 CREATE OR REPLACE MACRO _step_spans(run_name) AS TABLE
 SELECT
     s.*,
-    COALESCE(
+    GREATEST(s.start_ns, COALESCE(
         s.end_ns,
-        LEAD(s.start_ns) OVER (
-            PARTITION BY s.node, s.rank, s.mode, s.clock, s.ingest_id ORDER BY s.start_ns
+        MIN(s.start_ns) OVER (
+            PARTITION BY s.node, s.rank, s.mode, s.clock, s.ingest_id
+            ORDER BY s.start_ns RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
         ) - 1,
-        GREATEST(d.last_ns, s.start_ns),
-        s.start_ns
-    ) AS until_ns
+        d.last_ns
+    )) AS until_ns
 FROM steps AS s
 LEFT JOIN (
-    SELECT clock, MAX(last_ns) AS last_ns FROM _live_sources WHERE run = run_name GROUP BY clock
-) AS d ON d.clock = s.clock
+    SELECT
+        clock, CASE WHEN clock = 'trace' THEN ingest_id END AS zero, MAX(last_ns) AS last_ns
+    FROM _live_sources
+    WHERE run = run_name
+    GROUP BY ALL
+) AS d ON d.clock = s.clock AND d.zero IS NOT DISTINCT FROM s.ingest_id
 WHERE s.run = run_name;

@@ -1,5 +1,6 @@
 -- What one system metric was while each operator ran, on its own node: over all slices of a name,
--- each with the weight of its duration. A sample holds until the next one.
+-- each with the weight of its duration. A sample holds until the next one. A counter in the trace
+-- of one rank says nothing about the operators of another.
 -- Columns: process_name, name, device, metric, unit, samples (in a slice), mean_as_of (the mean of
 -- the last samples before each slice), time_weighted (null where no sample holds).
 -- Example: SELECT name, time_weighted FROM operator_metrics('job', 'GPUUtilization');
@@ -12,7 +13,7 @@ FROM _metrics_in(
     run_name,
     (
         SELECT LIST({
-            key: {process_name: process_name, name: name},
+            key: {process_name: process_name, name: name, rank: rank},
             node: node, start_ns: ts_ns, end_ns: end_ns
         })
         FROM events
@@ -21,8 +22,8 @@ FROM _metrics_in(
     ),
     clock_name
 )
-WHERE metric = metric_name
-GROUP BY key, device, metric, unit
+WHERE metric = metric_name AND (rank IS NULL OR key.rank IS NULL OR rank = key.rank)
+GROUP BY key.process_name, key.name, device, metric, unit
 ORDER BY process_name, name, device;
 
 COMMENT ON MACRO TABLE operator_metrics IS 'One system metric while each operator ran: as of its starts, and weighted by time.';

@@ -6,7 +6,8 @@
 --   instant      x    x   |   x         = 2
 --
 -- Columns: process_name, name, events (slices that were hit), hits (pairs of a slice and an
--- instant), dur_ns (durations of the slices, once for each hit, in nanoseconds).
+-- instant), dur_ns (durations of the slices, once for each hit, in nanoseconds; null where together
+-- they are more than 292 years).
 -- Example: SELECT * FROM overlap_at('job', (
 --              SELECT LIST(ts_ns) FROM metrics WHERE metric = 'GPUUtilization' AND value < 2));
 CREATE OR REPLACE MACRO overlap_at(run_name, instants, clock_name := 'epoch') AS TABLE
@@ -63,9 +64,9 @@ hit AS (
 
 SELECT
     process_name, name, COUNT(*) AS events, SUM(hits)::BIGINT AS hits,
-    SUM(hits::HUGEINT * dur_ns)::BIGINT AS dur_ns
+    TRY_CAST(SUM(hits::HUGEINT * dur_ns) AS BIGINT) AS dur_ns
 FROM hit
 GROUP BY process_name, name
-ORDER BY dur_ns DESC, process_name, name;
+ORDER BY dur_ns DESC NULLS FIRST, process_name, name;
 
 COMMENT ON MACRO TABLE overlap_at IS 'Slices that were under way at given instants, by process and name.';

@@ -2,7 +2,8 @@
 -- by process and name. intervals: a list of {start_ns, end_ns}; they may overlap and repeat.
 -- Columns: process_name, name, events (slices that met an interval), pairs (of a slice and an
 -- interval), dur_ns (whole durations of the slices, once for each pair), overlap_ns (the time that
--- slice and interval share, over all pairs), both in nanoseconds.
+-- slice and interval share, over all pairs), both in nanoseconds, and null for what is more than
+-- 292 years together.
 -- Example: SELECT * FROM overlap_during('job', [{start_ns: 1596668225000000000,
 --                                                end_ns: 1596668226000000000}]);
 CREATE OR REPLACE MACRO overlap_during(run_name, intervals, clock_name := 'epoch') AS TABLE
@@ -38,10 +39,11 @@ met AS (
 
 SELECT
     process_name, name, COUNT(*) AS events, SUM(pairs)::BIGINT AS pairs,
-    SUM(pairs::HUGEINT * dur_ns)::BIGINT AS dur_ns, SUM(overlap_ns)::BIGINT AS overlap_ns
+    TRY_CAST(SUM(pairs::HUGEINT * dur_ns) AS BIGINT) AS dur_ns,
+    TRY_CAST(SUM(overlap_ns) AS BIGINT) AS overlap_ns
 FROM met
 WHERE pairs > 0
 GROUP BY process_name, name
-ORDER BY overlap_ns DESC, dur_ns DESC, process_name, name;
+ORDER BY overlap_ns DESC NULLS FIRST, dur_ns DESC NULLS FIRST, process_name, name;
 
 COMMENT ON MACRO TABLE overlap_during IS 'Slices that were under way during given intervals, by process and name.';

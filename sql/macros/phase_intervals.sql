@@ -1,8 +1,8 @@
 -- The training phases of each node in turn: steps of one mode in a row make one interval, with what
 -- lies before, between and after them. Where steps of several modes are under way at once, it is
--- the phase of the one that started last, or else of the one that reaches furthest. The steps of
--- profilers (ProfilerStep, device) count where a node has no others: they are the same ones seen
--- again. No two intervals of a node overlap; one without length is left out.
+-- the phase of the one that started last, and where that is over of the one that reaches furthest.
+-- The steps of profilers (ProfilerStep, device) count where a node has no others: they are the same
+-- ones seen again. No two intervals of a node overlap; one without length is left out.
 --
 --   Before TRAIN | TRAIN | Between EVAL and TRAIN | EVAL | After EVAL
 --

@@ -1,5 +1,6 @@
 -- Every event of a run with its step, and how that was decided (step_source):
---   own     the event itself carries the number;
+--   own     the event itself carries the number, and among steps of that number the one that
+--           holds it is looked for as below;
 --   launch  a GPU event takes the step that holds its launch, found by correlation in its file;
 --   inside  a step of its node and rank (and clock) holds it whole: the one that started last
 --           before it, or else the one that reaches furthest;
@@ -11,32 +12,33 @@
 -- of_mode: only steps of this mode hold events; null for all (where two modes see the same loop, as
 -- ProfilerStep beside TRAIN, an event is held by that which started last).
 -- Columns as in the view events, with step as decided here, then step_mode and step_start_ns (mode
--- and start of the step that holds it; null where an own number is not that of that step) and
--- step_source.
+-- and start of the step that holds it; null where none does) and step_source.
 -- Example: SELECT step, SUM(dur_ns) FROM step_events('job') GROUP BY step;
 CREATE OR REPLACE MACRO step_events(run_name, of_mode := NULL) AS TABLE
 WITH e AS (
     SELECT
-        *, COALESCE(rank, -1) AS rank_key,
+        *, COALESCE(rank, -1) AS rank_key, COALESCE(step, _any_step()) AS number,
         CASE WHEN clock = 'trace' THEN ingest_id ELSE -1 END AS zero,
         regexp_matches(category, '(^|_)(runtime|driver)$') AS is_launch
     FROM events
     WHERE run = run_name
 ),
 
--- Of steps that start at once the shortest, and of all that have started the one that ends last.
+-- Of steps that start at once the shortest, and of all that have started the one that ends last:
+-- among all, and among those of each number.
 s AS (
     SELECT
         *,
-        MAX(longest) OVER (PARTITION BY node, rank_key, zero ORDER BY start_ns) AS furthest
+        MAX(longest) OVER (PARTITION BY node, rank_key, zero, number ORDER BY start_ns) AS furthest
     FROM (
         SELECT
-            node, COALESCE(rank, -1) AS rank_key, COALESCE(ingest_id, -1) AS zero, start_ns,
+            node, COALESCE(rank, -1) AS rank_key, COALESCE(ingest_id, -1) AS zero,
+            number, start_ns,
             MIN({'end_ns': end_ns, 'step': step, 'mode': mode, 'start_ns': start_ns}) AS inner_step,
             MAX({'end_ns': end_ns, 'step': step, 'mode': mode, 'start_ns': start_ns}) AS longest
-        FROM steps
-        WHERE run = run_name AND complete AND (of_mode IS NULL OR mode = of_mode)
-        GROUP BY node, rank_key, zero, start_ns
+        FROM (SELECT *, UNNEST([_any_step(), step]) AS number FROM steps WHERE run = run_name)
+        WHERE complete AND (of_mode IS NULL OR mode = of_mode)
+        GROUP BY node, rank_key, zero, number, start_ns
     )
 ),
 
@@ -72,14 +74,13 @@ held AS (
     FROM placed AS p
     ASOF LEFT JOIN s
         ON s.node = p.node AND s.rank_key = p.rank_key AND s.zero = p.zero
-        AND s.start_ns <= p.place_ns
+        AND s.number = p.number AND s.start_ns <= p.place_ns
 )
 
 SELECT
-    * EXCLUDE (rank_key, zero, is_launch, is_launched, place_ns, place_end_ns, holder)
+    * EXCLUDE (rank_key, number, zero, is_launch, is_launched, place_ns, place_end_ns, holder)
     REPLACE (COALESCE(step, holder.step) AS step),
-    CASE WHEN COALESCE(step = holder.step, TRUE) THEN holder.mode END AS step_mode,
-    CASE WHEN COALESCE(step = holder.step, TRUE) THEN holder.start_ns END AS step_start_ns,
+    holder.mode AS step_mode, holder.start_ns AS step_start_ns,
     CASE
         WHEN step IS NOT NULL THEN 'own'
         WHEN holder IS NOT NULL AND is_launched THEN 'launch'

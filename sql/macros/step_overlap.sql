@@ -54,10 +54,11 @@ met AS (
 
 SELECT
     process_name, name, COUNT(*) AS events, SUM(pairs)::BIGINT AS pairs,
-    SUM(pairs::HUGEINT * dur_ns)::BIGINT AS dur_ns, SUM(overlap_ns)::BIGINT AS overlap_ns
+    TRY_CAST(SUM(pairs::HUGEINT * dur_ns) AS BIGINT) AS dur_ns,
+    TRY_CAST(SUM(overlap_ns) AS BIGINT) AS overlap_ns
 FROM met
 WHERE pairs > 0
 GROUP BY process_name, name
-ORDER BY overlap_ns DESC, dur_ns DESC, process_name, name;
+ORDER BY overlap_ns DESC NULLS FIRST, dur_ns DESC NULLS FIRST, process_name, name;
 
 COMMENT ON MACRO TABLE step_overlap IS 'Slices that were under way during a range of steps, by process and name.';

@@ -11,12 +11,21 @@ WHERE s.status IS NULL AND s.reject IS NULL;
 INSERT INTO metric_rows
 WITH series AS (
     SELECT
-        p.file_no, p.seq, p.ts_ns, p.pid, p.name, p.id, f.format, f.rank, each.key,
+        p.file_no, p.seq, p.ts_ns, p.pid, p.name, f.format, f.rank, each.key,
+        -- What tells counters of one name apart.
+        concat(
+            p.name, '[' || p.id || ']',
+            CASE
+                WHEN MIN(p.pid) OVER same <> MAX(p.pid) OVER same
+                    THEN concat(' (process ', COALESCE(p.pid_text, p.pid::VARCHAR), ')')
+            END
+        ) AS counter,
         TRY_CAST(each.value AS DOUBLE) AS number
     FROM parsed AS p
     INNER JOIN files AS f ON f.file_no = p.file_no,
         json_each(p.args) AS each
     WHERE p.ph = 'C' AND p.status IS NULL AND p.reject IS NULL AND each.key IS NOT NULL
+    WINDOW same AS (PARTITION BY p.file_no, p.name, p.id)
 ),
 
 described AS (
@@ -27,7 +36,7 @@ described AS (
             WHEN format = 'composer' THEN composer_series(name, key)
             ELSE {
                 resource: 'counter',
-                device: CASE WHEN id IS NULL THEN name ELSE concat(name, '[', id, ']') END,
+                device: counter,
                 metric: key, unit: NULL, factor: 1.0::DOUBLE
             }
         END AS s

@@ -64,13 +64,14 @@ counters AS (
         ANY_VALUE(p.pid) AS pid,
         concat(
             '{"ph":"C","ts":', microseconds(ANY_VALUE(m.ts_ns) - $base),
-            ',"pid":', ANY_VALUE(p.pid), ',"tid":0,"name":', to_json(ANY_VALUE(m.counter)),
+            ',"pid":', ANY_VALUE(p.pid), ',"tid":0,"name":', to_json(m.counter),
             ',"args":', json_group_object(m.series, m.value), '}'
         ) AS text
     FROM timeline_samples($run, $from, $until, $clock) AS m
     INNER JOIN timeline_processes AS p ON p.process_key = m.process_key
     WHERE $metrics AND m.ts_ns >= $first AND m.ts_ns < $last
-    GROUP BY m.ingest_id, m.seq
+    -- One event may have been samples of several metrics.
+    GROUP BY m.ingest_id, m.seq, m.counter
 ),
 
 low_gpu AS (

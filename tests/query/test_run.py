@@ -128,6 +128,24 @@ def test_every_question_of_a_run_without_steps_or_metrics_is_empty(
         (lambda run: run.step_outliers(-1), "a number from 1 on"),
         (lambda run: run.utilization_ranges([0, float("nan")]), "do not ascend"),
         (lambda run: run.events(steps="NONE 2:4"), "has no mode 'NONE': it has "),
+        (lambda run: run.steps("NONE"), "has no mode 'NONE': it has "),
+        (lambda run: run.step_events("NONE"), "has no mode 'NONE': it has "),
+        (lambda run: run.step_statistics(mode="NONE"), "has no mode 'NONE': it has "),
+        (lambda run: run.step_outliers(mode="NONE"), "has no mode 'NONE': it has "),
+        (lambda run: run.step_outliers("x"), "a number from 1 on"),
+        (lambda run: run.step_outliers(True), "a number from 1 on"),
+        (lambda run: run.events(True), "True is no time"),
+        (lambda run: run.events(steps=True), "True is no range of steps"),
+        (lambda run: run.events(steps=(1.5, 2)), "1.5 is no step"),
+        (lambda run: run.events(steps="1_0:1_2"), "is no range of steps"),
+        (lambda run: run.events(steps="a"), "is no range of steps"),
+        (lambda run: run.events(steps=""), "is no range of steps"),
+        (lambda run: run.events(kinds=5), "5 is no name"),
+        (lambda run: run.overlap_at(5), "5 are no times"),
+        (lambda run: run.overlap_during(5), "5 are no intervals"),
+        (lambda run: run.merge_timeline("x.json", sources="no.json"), "ends in 'no.json'"),
+        (lambda run: run.merge_timeline("x.json", low_gpu=float("nan")), "of nan: give percent"),
+        (lambda run: run.merge_timeline("x.json", low_gpu=float("inf")), "of inf: give percent"),
         (lambda run: run.step_statistics("hour"), "mode, process or operator"),
         (lambda run: run.utilization_ranges([50]), "do not ascend"),
         (lambda run: run.utilization_ranges([0, 50, 50]), "do not ascend"),
@@ -237,3 +255,20 @@ def test_a_window_reads_only_the_hours_that_reach_into_it(tmp_path: Path, lake: 
         start = (base + 10 * hour_us) * 1000
         names = store.run("day").events(start, start + 1)["name"].to_list()
         assert names == ["long", "h10"]
+
+
+def test_steps_whose_numbers_are_not_in_the_order_of_time(tmp_path: Path, lake: Path) -> None:
+    """Step 1 runs after step 4, as after a restart: no interval, and yet steps that overlap."""
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 0,
+         "args": {"start_time_since_epoch_in_micros": 1_600_000_000_000_000}},
+        *({"ph": "X", "name": "Step:ModeKeys.TRAIN", "pid": 1, "tid": 1, "ts": start, "dur": 10,
+           "args": {"step_num": str(number)}} for number, start in ((3, 0), (4, 20), (1, 40))),
+    ]  # fmt: skip
+    (tmp_path / "1600000000000000_1-n_pythontimeline.json").write_text(json.dumps(events))
+    pipeline.ingest(tmp_path, lake, "job")
+    with pipeline.Store.open(lake) as store:
+        run = store.run("job")
+        assert run.overlap_steps("1:4")["pairs"].to_list() == [2]
+        with pytest.raises(UsageError, match="no interval: the second does not start after"):
+            run.step_interval(1, 4)

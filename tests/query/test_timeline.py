@@ -418,3 +418,36 @@ def test_times_count_from_the_start_where_doubles_would_lose_nanoseconds(tmp_pat
     assert document[0]["args"] == {"start_time_since_epoch_in_micros": 1796087434949285}
     times = [(e["name"], e["ts"], e["dur"]) for e in document if e["ph"] == "X"]
     assert times == [("a", 0.012, 2.2), ("b", 1, 1)]
+
+
+def counters(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Names and values of the counters in a file."""
+    return [(e["name"], e["args"]) for e in json.loads(path.read_text()) if e["ph"] == "C"]
+
+
+def test_a_counter_that_was_samples_of_several_metrics(tmp_path: Path, lake: Path) -> None:
+    """As Composer's of memory: each sample keeps its metric."""
+    memory = {"name": "memory/swap", "cat": "memory", "ph": "C", "ts": BASE, "pid": 0, "tid": 1}
+    values = {"used_bytes": 111, "free_bytes": 222}
+    (tmp_path / "rank_0.json").write_text(json.dumps([{**memory, "args": values}]))
+    pipeline.ingest(tmp_path / "rank_0.json", lake, "job", format="composer")
+    with pipeline.Store.open(lake) as store:
+        path = store.run("job").merge_timeline(tmp_path / "merged.json")
+        want = store.sql("SELECT device, metric, value FROM metrics ORDER BY metric").rows()
+    assert want == [("swap", "free_bytes", 222.0), ("swap", "used_bytes", 111.0)]
+    assert sorted(counters(path)) == [
+        ("swap free_bytes", {"value": 222.0}), ("swap used_bytes", {"value": 111.0}),
+    ]  # fmt: skip
+
+
+def test_counters_of_one_name_in_two_processes_stay_two(tmp_path: Path) -> None:
+    events = [
+        {"ph": "C", "name": name, "pid": pid, "ts": BASE + at, "args": {"b": 1000 * pid + at}}
+        for at in range(2)
+        for name, pid in (("mem", 1), ("mem", 2), ("one", 2))
+    ]
+    path, _, _ = read_back(tmp_path, events)
+    assert counters(path) == [
+        ("mem (process 1)", {"b": 1000}), ("mem (process 2)", {"b": 2000}), ("one", {"b": 2000}),
+        ("mem (process 1)", {"b": 1001}), ("mem (process 2)", {"b": 2001}), ("one", {"b": 2001}),
+    ]  # fmt: skip

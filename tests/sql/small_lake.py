@@ -1,4 +1,6 @@
-"""Tables of a few rows in the place of the views of a lake, with every macro on top."""
+"""Tables of a few rows in the place of the views of a lake, with every macro on top; and what to
+fill them with.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import duckdb
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
 
 from pipeline.sqlfiles import run_sql, sql_files
+
+SLOW = settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+SPANS = st.tuples(st.integers(0, 40), st.integers(0, 15)).map(lambda p: (p[0], p[0] + p[1]))
+"""Starts and ends, of which many touch."""
 
 # The columns of the views that the macros stand on, each with what a row has where none is given.
 EVENTS = {
@@ -50,11 +60,20 @@ METRICS = {
 }
 SOURCES = {
     "run": ("VARCHAR", "job"),
+    "ingest_id": ("BIGINT", 1),
     "clock": ("VARCHAR", "epoch"),
     "first_ns": ("BIGINT", 0),
     "last_ns": ("BIGINT", 0),
 }
 Columns = Mapping[str, tuple[str, Any]]
+
+
+def step(number: int, start: int, end: int | None, mode: str = "TRAIN", **more: Any) -> Any:
+    """A row of events that marks a step."""
+    name = f"Step:ModeKeys.{mode}"
+    return {
+        "name": name, "process_name": name, "step": number, "ts_ns": start, "end_ns": end, **more
+    }  # fmt: skip
 
 
 class SmallLake:

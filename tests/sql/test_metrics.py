@@ -6,16 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sql.small_lake import SmallLake
+from tests.sql.small_lake import SLOW, SPANS, SmallLake
 
-SLOW = settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 SAMPLES = st.dictionaries(st.integers(0, 40), st.none() | st.integers(0, 100), max_size=12)
-SPANS = st.tuples(st.integers(0, 40), st.integers(0, 15)).map(lambda p: (p[0], p[0] + p[1]))
 
 
 def weighted(samples: dict[int, int | None], start: int, end: int) -> Fraction | None:
@@ -69,6 +65,36 @@ def test_what_came_before_does_not_spoil_what_is_small(small: SmallLake, spike: 
     )  # fmt: skip
     ((mean, time_weighted),) = small.ask("SELECT mean, time_weighted FROM step_metrics('job')")
     assert (mean, round(time_weighted, 4)) == (pytest.approx(0.3, abs=1e-4), 0.2)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-18, 1e-200, 5e-324, 1e9, 1e200])
+def test_values_of_any_size_keep_their_digits(small: SmallLake, scale: float) -> None:
+    small.fill("events", [{"name": "Step:TRAIN", "step": 1, "ts_ns": 0, "end_ns": 10**9}])
+    values = [1.8456017266 * scale, -3 * scale, 0.0]
+    small.fill("metrics", [{"ts_ns": 10**8 * at, "value": v} for at, v in enumerate(values)])
+    query = "SELECT mean, time_weighted FROM step_metrics('job')"
+    ((mean, weighted),) = small.ask(query)
+    assert mean == pytest.approx((values[0] + values[1]) / 3, rel=1e-12, abs=5e-324)
+    assert weighted == pytest.approx((values[0] + values[1]) / 2, rel=1e-12, abs=5e-324)
+
+
+def test_counters_of_ranks_are_each_their_own(small: SmallLake) -> None:
+    counter = {"resource": "counter", "device": "m", "metric": "b", "unit": None}
+    rows = [
+        {**counter, "rank": rank, "ts_ns": at, "value": 100 * rank + at}
+        for rank in range(3)
+        for at in (0, 50)
+    ]
+    small.fill("events", [{"name": "Step:TRAIN", "step": 1, "ts_ns": 0, "end_ns": 100, "rank": 1}])
+    small.fill("_live_sources", [{"first_ns": 0, "last_ns": 100}])
+    for ordered in (rows, rows[::-1]):
+        small.fill("metrics", ordered)
+        query = "SELECT rank, samples, mean, as_of, time_weighted FROM phase_metrics('job')"
+        assert small.ask(query) == [
+            (rank, 2, 100 * rank + 25, 100 * rank, 100 * rank) for rank in range(3)
+        ]
+        query = "SELECT samples, mean_as_of FROM operator_metrics('job', 'b')"
+        assert small.ask(query) == [(2, 100.0)]
 
 
 def test_each_series_is_on_its_own(small: SmallLake) -> None:

@@ -6,21 +6,10 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sql.small_lake import SmallLake
-
-SLOW = settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-
-
-def step(number: int, start: int, end: int | None, mode: str = "TRAIN", **more: Any) -> Any:
-    name = f"Step:ModeKeys.{mode}"
-    return {
-        "name": name, "process_name": name, "step": number, "ts_ns": start, "end_ns": end, **more
-    }  # fmt: skip
+from tests.sql.small_lake import SLOW, SPANS, SmallLake, step
 
 
 def test_what_marks_a_step(small: SmallLake) -> None:
@@ -217,9 +206,6 @@ def test_a_gpu_event_takes_the_step_of_its_launch(small: SmallLake) -> None:
     ]
 
 
-SPANS = st.tuples(st.integers(0, 40), st.integers(0, 9)).map(lambda p: (p[0], p[0] + p[1]))
-
-
 @SLOW
 @given(
     spans=st.lists(st.tuples(SPANS, st.sampled_from([0, 1])), max_size=8),
@@ -289,90 +275,6 @@ def test_step_outliers(small: SmallLake) -> None:
     assert small.ask("SELECT step FROM step_outliers('job', factor := 5)") == [4]
 
 
-def test_job_phases(small: SmallLake) -> None:
-    small.fill(
-        "events",
-        [step(0, 100, 200), step(1, 150, 260), step(2, 300, 400, node="node1"), step(3, 450, 500)],
-    )
-    small.fill(
-        "_live_sources", [{"first_ns": 20, "last_ns": 500}, {"first_ns": 0, "last_ns": 1000}]
-    )
-    assert small.ask("FROM job_phases('job')") == [
-        ("initialization", 0, 100, 100, 0.1),
-        ("training_loop", 100, 500, 400, 0.4),
-        ("between", None, None, 90, 0.09),
-        ("finalization", 500, 1000, 500, 0.5),
-    ]
-    assert small.ask("FROM job_phases('other')") == []
-
-
-def test_phase_intervals(small: SmallLake) -> None:
-    small.fill(
-        "events",
-        [
-            step(0, 100, 190), step(1, 200, 290), step(0, 300, 390, "EVAL"), step(2, 391, 500),
-            step(0, 50, 60, node="node1"),
-        ],
-    )  # fmt: skip
-    small.fill("_live_sources", [{"first_ns": 50, "last_ns": 500}])
-    assert small.ask("FROM phase_intervals('job')") == [
-        ("node0", "Before TRAIN", 50, 99),
-        ("node0", "TRAIN", 100, 290),
-        ("node0", "Between EVAL and TRAIN", 291, 299),
-        ("node0", "EVAL", 300, 390),
-        ("node0", "TRAIN", 391, 500),
-        ("node1", "TRAIN", 50, 60),
-        ("node1", "After TRAIN", 61, 500),
-    ]
-
-
-def test_phases_of_steps_that_run_at_once_do_not_overlap(small: SmallLake) -> None:
-    """One worker evaluates while another trains."""
-    small.fill(
-        "events",
-        [
-            step(1, 100, 1000),
-            step(2, 1100, 1200),
-            step(1, 200, 300, "EVAL"),
-            step(2, 1150, 1300, "EVAL"),
-        ],
-    )
-    small.fill("_live_sources", [{"first_ns": 100, "last_ns": 1300}])
-    assert small.ask("SELECT phase, start_ns, end_ns FROM phase_intervals('job')") == [
-        ("TRAIN", 100, 199), ("EVAL", 200, 300), ("TRAIN", 301, 1149), ("EVAL", 1150, 1300),
-    ]  # fmt: skip
-
-
-SPANS = st.lists(
-    st.tuples(
-        st.integers(0, 40), st.integers(0, 15), st.sampled_from(["TRAIN", "EVAL", "GLOBAL"])
-    ),
-    min_size=1,
-    max_size=6,
-)
-
-
-@SLOW
-@given(spans=SPANS)
-def test_a_phase_holds_each_instant(small: SmallLake, spans: list[tuple[int, int, str]]) -> None:
-    """Of the steps under way that which started last (or, of those at once, the shortest), if it
-    is still under way, or else that which reaches furthest.
-    """
-    rows = [step(n, s, s + d, mode) for n, (s, d, mode) in enumerate(spans)]
-    small.fill("events", rows)
-    small.fill("_live_sources", [{"first_ns": 0, "last_ns": 60}])
-    told = small.ask("SELECT phase, start_ns, end_ns FROM phase_intervals('job')")
-    for at in range(61):
-        holding = [phase for phase, start, end in told if start <= at <= end]
-        assert len(holding) == 1
-        started = [(s, s + d, mode) for s, d, mode in spans if s <= at]
-        if any(end >= at for _, end, _ in started):
-            last = max(s for s, _, _ in started)
-            latest = min((end, mode) for s, end, mode in started if s == last)
-            furthest = max((end, mode) for _, end, mode in started)
-            assert holding == [latest[1] if latest[0] >= at else furthest[1]]
-
-
 def test_dataloaders(small: SmallLake) -> None:
     name = "DataLoaderIter::GetNext"
     small.fill(
@@ -414,3 +316,48 @@ def test_dataloaders(small: SmallLake) -> None:
         (1, 20, 30, 10, False),
         (1, 30, 60, 30, True),
     ]
+
+
+def test_a_number_of_its_own_is_looked_for_among_steps_of_that_number(small: SmallLake) -> None:
+    """Steps of one node and rank that overlap, as of workers that share a rank."""
+    small.fill(
+        "events",
+        [
+            step(3, 0, 100), step(4, 10, 90),
+            {"step": 3, "ts_ns": 20, "end_ns": 30}, {"step": 3, "ts_ns": 2, "end_ns": 5},
+            {"step": 3, "ts_ns": 95, "end_ns": 101}, {"ts_ns": 20, "end_ns": 30},
+        ],
+    )  # fmt: skip
+    query = "SELECT step, step_mode, step_start_ns, step_source FROM step_events('job')"
+    assert small.ask(f"{query} ORDER BY seq") == [
+        (3, "TRAIN", 0, "own"), (4, "TRAIN", 10, "own"), (3, "TRAIN", 0, "own"),
+        (3, "TRAIN", 0, "own"), (3, None, None, "own"), (4, "TRAIN", 10, "inside"),
+    ]  # fmt: skip
+    query = "SELECT steps, max_ns FROM step_statistics('job', 'operator', of_mode := 'TRAIN')"
+    # From 2 to 30 in step 3, and from 20 to 30 in step 4.
+    assert small.ask(f"{query} WHERE name = 'op'") == [(2, 28)]
+
+
+def test_an_unfinished_step_lasts_to_the_next_later_one_or_the_end_of_its_own_file(
+    small: SmallLake,
+) -> None:
+    small.fill(
+        "events",
+        [
+            step(1, 5, None, clock="trace", ingest_id=1),
+            step(1, 7, None, clock="trace", ingest_id=2),
+            step(1, 30, None), step(2, 30, 40), step(3, 50, None),
+        ],
+    )  # fmt: skip
+    small.fill(
+        "_live_sources",
+        [
+            {"clock": "trace", "ingest_id": 1, "last_ns": 50},
+            {"clock": "trace", "ingest_id": 2, "last_ns": 1000}, {"last_ns": 60},
+        ],
+    )  # fmt: skip
+    query = "SELECT clock, ingest_id, step, until_ns FROM _step_spans('job') ORDER BY ALL"
+    assert small.ask(query) == [
+        ("epoch", None, 1, 49), ("epoch", None, 2, 40), ("epoch", None, 3, 60),
+        ("trace", 1, 1, 50), ("trace", 2, 1, 1000),
+    ]  # fmt: skip
