@@ -38,7 +38,8 @@ name                                         in SQL                         what
 
 1. Sums do not depend on ``scan_interval``: no event is read twice at the edge of a chunk, and
    events that are equal in everything are kept, where the old frame dropped them as duplicates.
-2. Events before the first system file are there; their times in a frame are negative.
+2. Events before the first system file are there; their times in a frame are negative. So are the
+   samples that a file holds beyond the time in its name, at which the old frame stopped reading.
 3. Begins and ends are paired by thread, not by process.
 4. The base time of a file is its own, and does not leak into the next.
 5. ``tid`` is the thread of the event (0 without one), the same in every process, not a hash.
