@@ -7,7 +7,6 @@ its output, and ends with the one that made its input.
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
@@ -15,11 +14,12 @@ from typing import Any
 
 from pipeline.extras import extra
 from pipeline.record.faults import Faults
+from pipeline.record.timeline import THREAD, Track
 
 __all__ = ["Backward", "Pass", "add_nodes"]
 
-Write = Callable[[str, int, int], object]
-"""Gets the name of a module, and start and end in nanoseconds."""
+Write = Callable[[list[tuple[str, int, int, Track]]], object]
+"""Gets passes: the name of a module, start and end in nanoseconds, and the thread."""
 
 
 def add_nodes(value: Any, nodes: list[Any]) -> None:
@@ -30,7 +30,12 @@ def add_nodes(value: Any, nodes: list[Any]) -> None:
             nodes.append(node)
     elif isinstance(value, list | tuple):
         for part in value:
-            add_nodes(part, nodes)
+            # Most often a tensor: a call would cost more than to look.
+            node = getattr(part, "grad_fn", None)
+            if node is None:
+                add_nodes(part, nodes)
+            elif node not in nodes:
+                nodes.append(node)
     elif isinstance(value, dict):
         for part in value.values():
             add_nodes(part, nodes)
@@ -41,47 +46,38 @@ def add_nodes(value: Any, nodes: list[Any]) -> None:
 class Pass:
     """The backward pass of one call of a module. It holds no node: nodes hold it."""
 
-    __slots__ = ("after", "ends", "graph", "inner", "last", "name", "start", "waits")
+    __slots__ = ("ends", "inner", "last", "name")
 
     def __init__(self, name: str, inner: Sequence[Pass]) -> None:
         self.name = name
         self.inner = inner  # passes of calls within that call
         self.ends = 1  # how many nodes end it
-        self.graph: int | None = None  # the run of autograd that it began in
-        self.begin(0)
+        self.last = 0  # when it ended
 
-    def begin(self, now: int) -> None:
-        """It begins, maybe again."""
-        self.start = now
-        self.last = 0  # when one of the nodes that end it did
-        self.after = 0  # when the next node of any module came
-        self.waits = self.ends  # for so many nodes
+
+_Came = tuple[Sequence[Pass], Sequence[Pass], int, Track]
+"""A node came: the passes that end with it and that begin, when, and in which thread."""
 
 
 class Backward:
-    """Watches calls of modules; ``write`` gets each backward pass when it has ended.
+    """Watches calls of modules; ``write`` gets the backward passes of a graph when it has run.
 
     The input of a module may need no gradient, such as that of the first. Then the pass ends with
     the last node of its own; that of a module of modules with the last of theirs. That of a module
     that cuts off its input ends where the next begins, or all is over.
     """
 
-    def __init__(self, write: Write, faults: Faults) -> None:
-        torch = extra("torch", "torch")
+    def __init__(self, write: Write, graph: Callable[[], int], faults: Faults) -> None:
+        """``graph`` numbers the run of a graph that this thread is in."""
         # By which PyTorch's own wrappers for distributed training know the end, too.
-        self._at_end = torch.autograd.Variable._execution_engine.queue_callback
-        self._graph: Callable[[], int] = torch._C._current_graph_task_id
-        self._write, self._faults = write, faults
+        engine = extra("torch.autograd", "torch").Variable._execution_engine
+        self._at_end = engine.queue_callback
+        self._write, self._graph, self._faults = write, graph, faults
         # Nodes may be watched by several of these.
         self._key = f"tracelake-{uuid.uuid4().hex}"
-        self._lock = threading.Lock()
-        self._running: dict[int, Pass] = {}
-        self._graphs: set[int] = set()
-        self._latest: Pass | None = None
-
-    def is_running(self) -> bool:
-        """Whether autograd runs in this thread."""
-        return self._graph() != -1
+        # What came in each run of a graph. It is only noted there: between operations, whose data
+        # fill the caches, every line of Python costs ten times what it does in a loop.
+        self._came: dict[int, list[_Came]] = {}
 
     def watch(
         self, name: str, inputs: list[Any], outputs: list[Any], inner: Sequence[Pass]
@@ -89,7 +85,7 @@ class Backward:
         """Watch the pass of a call that took what these nodes made and gave what those made, and
         in which those other calls were made; None if there will be none.
         """
-        if not outputs or all(node in inputs for node in outputs):
+        if not outputs or outputs == inputs or all(node in inputs for node in outputs):
             return None
         made = Pass(name, inner)
         for node in outputs:
@@ -101,81 +97,80 @@ class Backward:
         return made
 
     def close(self) -> None:
-        """Write what autograd has not come to the end of."""
-        with self._lock:
-            self._finish(list(self._running.values()), 0)
-
-    def _finish(self, running: list[Pass], now: int) -> None:
-        # Outer ones began first.
-        for made in reversed(running):
-            del self._running[id(made)]
-            inner = max((part.last for part in made.inner), default=0)
-            made.last = max(made.start, made.last or inner or made.after or now)
-            self._write(made.name, made.start, made.last)
+        """Write what autograd has not come to the end of, as where it raised."""
+        for graph, came in list(self._came.items()):
+            self._over(graph, came[-1][2])
 
     def _hook(self, node: Any) -> tuple[list[Pass], list[Pass]]:
         """The passes that end and that begin with a node: at one moment, so that they touch."""
         hooked: tuple[list[Pass], list[Pass]] | None = node.metadata.get(self._key)
         if hooked is None:
-            ending: list[Pass] = []
-            beginning: list[Pass] = []
-            hooked = node.metadata[self._key] = (ending, beginning)
-
-            def run(_: Any) -> None:
-                now = perf_counter_ns()
-                try:
-                    self._passed(ending, beginning, now)
-                except Exception as error:
-                    self._faults.tell("Backward", error)
-
-            node.register_prehook(run)
+            hooked = node.metadata[self._key] = ([], [])
+            node.register_prehook(self._noting(*hooked))
         return hooked
 
     def _end_with(self, made: Pass, nodes: list[Any]) -> None:
         """End a pass when these nodes have all run."""
-        made.ends = made.waits = len(nodes)
+        made.ends = len(nodes)
+        for node in nodes:
+            node.register_hook(self._noting((made,), ()))
 
-        def run(*_: Any) -> None:
+    def _noting(self, ending: Sequence[Pass], beginning: Sequence[Pass]) -> Callable[..., None]:
+        """A hook of a node, which notes when it comes."""
+        graph_of, all_came = self._graph, self._came
+
+        def note(*_: Any) -> None:
             now = perf_counter_ns()
             try:
-                self._passed((made,), (), now)
+                graph = graph_of()
+                came = all_came.get(graph)
+                if came is None:
+                    came = all_came.setdefault(graph, [])
+                    self._at_end(lambda: self._over(graph, perf_counter_ns()))
+                came.append((ending, beginning, now, THREAD.track))
             except Exception as error:
                 self._faults.tell("Backward", error)
 
-        for node in nodes:
-            node.register_hook(run)
+        return note
 
-    def _passed(self, ending: Sequence[Pass], beginning: Sequence[Pass], now: int) -> None:
-        graph = self._graph()
-        with self._lock:
-            if self._latest is not None and self._latest.graph == graph:
-                self._latest.after = now
-                self._latest = None
-            for made in ending:
-                if id(made) in self._running:
+    def _over(self, graph: int, now: int) -> None:
+        with self._faults.harmless("Backward"):
+            self._write(_passes(self._came.pop(graph, []), now))
+
+
+def _passes(came: list[_Came], over: int) -> list[tuple[str, int, int, Track]]:
+    """The passes of a run of a graph, from the nodes that came and the time at which it was over,
+    in the order in which they ended.
+    """
+    # One pass of a graph that is run again is another each time.
+    running: dict[Pass, list[Any]] = {}  # start, thread, how many nodes have ended it, last, next
+    begun: set[Pass] = set()
+    ended: list[tuple[str, int, int, Track]] = []
+    latest: list[Any] | None = None
+    for ending, beginning, now, track in sorted(came, key=lambda each: each[2]):
+        if latest is not None:
+            latest[4], latest = now, None
+        for made in ending:
+            state = running.get(made)
+            if state is not None:
+                state[2], state[3] = state[2] + 1, now
+                if state[2] >= made.ends:
+                    del running[made]
                     made.last = now
-                    made.waits -= 1
-                    if made.waits <= 0:
-                        del self._running[id(made)]
-                        self._write(made.name, made.start, now)
-            # Of modules within each other the outer one was watched last.
-            for made in reversed(beginning):
-                # The graph of one forward pass may be run again, each time for another pass.
-                if made.graph != graph:
-                    made.graph = graph
-                    made.begin(now)
-                    self._running[id(made)] = self._latest = made
-            is_new = bool(beginning) and graph not in self._graphs
-            if is_new:
-                self._graphs.add(graph)
-        if is_new:
-            self._at_end(lambda: self._over(graph))
-
-    def _over(self, graph: int) -> None:
-        now = perf_counter_ns()
-        with self._faults.harmless("Backward"), self._lock:
-            self._graphs.discard(graph)
-            self._finish([made for made in self._running.values() if made.graph == graph], now)
+                    ended.append((made.name, state[0], now, state[1]))
+        # Of modules within each other the outer one was watched last.
+        for made in reversed(beginning):
+            if made not in begun:
+                begun.add(made)
+                made.last = 0
+                latest = running[made] = [now, track, 0, 0, 0]
+    # Outer ones began first.
+    for made in reversed(running):
+        start, track, _, last, after = running[made]
+        inner = max((part.last for part in made.inner), default=0)
+        made.last = max(start, last or inner or after or over)
+        ended.append((made.name, start, made.last, track))
+    return ended
 
 
 def _last_nodes(outputs: list[Any]) -> list[Any]:

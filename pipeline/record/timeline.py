@@ -10,7 +10,9 @@ import json
 import os
 import threading
 import time
+import weakref
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from pipeline.record.clock import Ticks
 from pipeline.record.faults import Faults
 from pipeline.record.files import OpenFile, Presence, hour_of, node_name
 
-__all__ = ["Timeline"]
+__all__ = ["THREAD", "Args", "Timeline", "Track"]
 
 _FLUSH_NS = 250_000_000
 _SUFFIX = "pythontimeline.json"
@@ -26,6 +28,26 @@ _SUFFIX = "pythontimeline.json"
 Args = tuple[tuple[str, Any], ...]
 Track = tuple[int, str]
 """The number of a thread, and its name."""
+
+
+class _Thread(threading.local):
+    """The track of a thread, asked once."""
+
+    def __init__(self) -> None:
+        self.track = (threading.get_native_id(), threading.current_thread().name)
+
+
+THREAD = _Thread()
+"""The thread that asks, by ``track``."""
+
+
+def _after_fork(work: Callable[[], object]) -> None:
+    """Do something in every process that is forked; where there are none, nothing."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=work)
+
+
+_after_fork(THREAD.__init__)  # type: ignore[misc]
 
 
 class Timeline:
@@ -58,25 +80,33 @@ class Timeline:
         # A slice takes a training as little time as may be: it is made a line later, with others.
         self._waiting: deque[tuple[str, str, int, int, Args, Track]] = deque()
         self._last_ns = self._due_ns = 0
-        self._thread = _Thread()
         self._ticks = Ticks(_FLUSH_NS / 10**9, lambda _: self._tick())
         self._presence = Presence(self.out, "framework")
+        forked = weakref.WeakMethod(self._forked)
+        _after_fork(lambda: (forget := forked()) and forget())
         self._ticks.start()
 
-    def slice(self, phase: str, name: str, start_ns: int, end_ns: int, args: Args = ()) -> None:
-        """A slice on the track of a phase, in the thread that calls; ``args`` are names, each with
-        its value.
+    def slice(
+        self,
+        phase: str,
+        name: str,
+        start_ns: int,
+        end_ns: int,
+        args: Args = (),
+        track: Track | None = None,
+    ) -> None:
+        """A slice on the track of a phase, in the thread that calls or that of ``track``; ``args``
+        are names, each with its value.
         """
-        # A forked process has the files of its parent, and no business with them.
-        if self._closed or os.getpid() != self._pid:
+        if self._closed:
             return
-        self._waiting.append((phase, name, start_ns, end_ns, args, self._thread.track))
+        self._waiting.append((phase, name, start_ns, end_ns, args, track or THREAD.track))
         if end_ns > self._due_ns:
             self._hand_over()
 
     def close(self) -> None:
         """Close the file; the last writer of the job marks its end."""
-        if self._closed or os.getpid() != self._pid:
+        if self._closed:
             return
         self._ticks.stop()
         with self._lock:
@@ -86,6 +116,10 @@ class Timeline:
                 self._end_file()
             with self._faults.harmless("close"):
                 self._presence.leave()
+
+    def _forked(self) -> None:
+        """A forked process has the files of its parent, and no business with them."""
+        self._closed = True
 
     def _tick(self) -> None:
         """Write what waits: a training that hangs has all of it in the file."""
@@ -197,13 +231,6 @@ class Timeline:
         path.parent.mkdir(parents=True, exist_ok=True)
         file, self._file = self._file, None
         file.close(path)
-
-
-class _Thread(threading.local):
-    """The track of a thread, asked once."""
-
-    def __init__(self) -> None:
-        self.track = (threading.get_native_id(), threading.current_thread().name)
 
 
 def _meta(kind: str, pid: int, **more: Any) -> str:

@@ -16,7 +16,7 @@ from pipeline.record.backward import Backward, Pass, add_nodes
 from pipeline.record.faults import Faults
 from pipeline.record.files import rank_of
 from pipeline.record.steps import Steps
-from pipeline.record.timeline import Args, Timeline
+from pipeline.record.timeline import Args, Timeline, Track
 from pipeline.record.watched import Call, Loader, watch_calls
 
 __all__ = ["TorchHook"]
@@ -31,8 +31,8 @@ class TorchHook:
     Register a model, and as there are a loss, optimizers and data loaders; ``close`` it, or use
     it as a context manager. Events are on the tracks ``Step:ModeKeys.TRAIN`` (``EVAL``,
     ``GLOBAL``), ``Forward``, ``Backward``, ``Optimizer``, ``DataIterator`` and
-    ``DataLoaderIterInitialize``. One training at a time: its threads may be many. Needs
-    ``tracelake[torch]``.
+    ``DataLoaderIterInitialize``; backward passes are written when a graph has run. One training
+    at a time: its threads may be many. Needs ``tracelake[torch]``.
     """
 
     def __init__(
@@ -48,7 +48,8 @@ class TorchHook:
         self._steps = Steps(self._write_step)
         self._faults = Faults()
         self._has_grad = torch.is_grad_enabled
-        self._backward = Backward(self._write_backward, self._faults)
+        self._graph = torch._C._current_graph_task_id  # -1 outside of a backward pass
+        self._backward = Backward(self._write_backward, self._graph, self._faults)
         self._lock = threading.RLock()
         self._running = _Running()
         self._handles: list[Any] = []
@@ -77,21 +78,26 @@ class TorchHook:
         name = type(optimizer).__name__
 
         def before(optimizer: Any, *_: Any) -> None:
-            with self._faults.harmless(name):
+            now = perf_counter_ns()
+            try:
                 # One that raised never told that it ended.
                 self._pop(optimizer)
-                now = perf_counter_ns()
                 self._running.stack.append(_Under(optimizer, now, is_optimizer=True))
                 if not self._has_passed:
                     self._without_passes(now)
+            except Exception as error:
+                self._faults.tell(name, error)
 
         def after(optimizer: Any, *_: Any) -> None:
-            with self._faults.harmless(name):
+            end = perf_counter_ns()
+            try:
                 began = self._pop(optimizer)
                 if began is not None:
-                    end = self._write("Optimizer", f"{name}.step", began.start)
+                    self._timeline.slice("Optimizer", f"{name}.step", began.start, end)
                     with self._lock:
                         self._steps.stepped(end)
+            except Exception as error:
+                self._faults.tell(name, error)
 
         self._handles.append(optimizer.register_step_pre_hook(before))
         self._handles.append(optimizer.register_step_post_hook(after))
@@ -127,7 +133,7 @@ class TorchHook:
         """A module begins to run. Its hooks call this."""
         now = perf_counter_ns()
         stack = self._running.stack
-        if call.is_root and not self._backward.is_running():
+        if call.is_root and self._graph() == -1:
             self._has_passed = True
             # An optimizer that runs the model itself, as LBFGS does, is where its step begins.
             begins = stack[0].start if stack and stack[0].is_optimizer else now
@@ -146,7 +152,7 @@ class TorchHook:
         if under is None:
             return
         # Where autograd runs in this thread a forward is a checkpoint's.
-        again = self._backward.is_running()
+        again = self._graph() != -1
         args = (*call.args, *_RECOMPUTED) if again else call.args
         self._timeline.slice("Forward", call.name, under.start, end, args)
         stack = self._running.stack
@@ -216,6 +222,8 @@ class TorchHook:
     def _pop(self, what: Any) -> _Under | None:
         """What ends now; whatever began within it and has not ended never will."""
         stack = self._running.stack
+        if stack and stack[-1].what is what:
+            return stack.pop()
         for at in range(len(stack) - 1, -1, -1):
             if stack[at].what is what:
                 found = stack[at]
@@ -232,10 +240,12 @@ class TorchHook:
         name = f"Step:ModeKeys.{mode}"
         self._timeline.slice(name, name, start, end, (("step_num", number),))
 
-    def _write_backward(self, name: str, start: int, end: int) -> None:
-        self._timeline.slice("Backward", name, start, end)
-        with self._lock:
-            self._steps.happened(end)
+    def _write_backward(self, passes: list[tuple[str, int, int, Track]]) -> None:
+        for name, start, end, track in passes:
+            self._timeline.slice("Backward", name, start, end, track=track)
+        if passes:
+            with self._lock:
+                self._steps.happened(max(end for _, _, end, _ in passes))
 
     def _without_passes(self, now: int) -> None:
         """A model whose passes are not seen is optimized: its steps are those of the optimizer."""

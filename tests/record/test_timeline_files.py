@@ -66,3 +66,33 @@ def test_what_a_training_did_before_it_hangs_is_in_the_file(job: Path) -> None:
         time.sleep(0.01)
     assert pipeline.ingest(job, job.parent / "lake", job_ended=True).events == 20
     timeline.close()
+
+
+def test_a_forked_process_writes_its_own_files_and_no_others(job: Path) -> None:
+    """Under the number that its thread has there."""
+    script = """
+import os, sys, threading
+from pathlib import Path
+from pipeline.record.timeline import Timeline
+timeline = Timeline(Path(sys.argv[1], "parent"), "n1")
+timeline.slice("Forward", "before", 0, 1)
+child = os.fork()
+if child == 0:
+    timeline.slice("Forward", "after", 1, 2)
+    timeline.close()
+    own = Timeline(Path(sys.argv[1], "child"), "n1")
+    own.slice("Forward", str(threading.get_native_id()), 0, 1)
+    own.close()
+    os._exit(0)
+os.waitpid(child, 0)
+timeline.close()
+"""
+    subprocess.run([sys.executable, "-c", script, str(job)], check=True)
+
+    def slices(folder: str) -> list[dict[str, Any]]:
+        (path,) = (job / folder).rglob("*_pythontimeline.json")
+        return [event for event in json.loads(path.read_text()) if event["ph"] == "X"]
+
+    assert [event["name"] for event in slices("parent")] == ["before"]
+    (event,) = slices("child")
+    assert event["name"] == str(event["tid"])
