@@ -156,8 +156,8 @@ class TorchHook:
         args = (*call.args, *_RECOMPUTED) if again else call.args
         self._timeline.slice("Forward", call.name, under.start, end, args)
         stack = self._running.stack
-        # Those within another are over when that is.
-        if not again and (not stack or stack[-1].is_optimizer):
+        # Those within another are over when that is. An interrupt leaves it there for ever.
+        if not again and (call.is_root or not stack or stack[-1].is_optimizer):
             with self._lock:
                 (self._steps.ran if call.is_root else self._steps.happened)(end)
         if self._has_grad():

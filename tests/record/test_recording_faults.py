@@ -119,6 +119,31 @@ def test_an_exception_in_a_module_does_not_confuse_the_next(job: Path, hook: Tor
         assert any(a <= ts and end <= b for a, b in outer)
 
 
+def test_steps_after_an_interrupt(job: Path, hook: TorchHook) -> None:
+    """As of a cell in a notebook: PyTorch tells hooks of exceptions, but not of this."""
+
+    class Interrupted(nn.Module):
+        is_now = True
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.is_now:
+                raise KeyboardInterrupt
+            return x * 2
+
+    model = nn.Sequential(nn.Linear(2, 2), Interrupted()).eval()
+    hook.register_hook(model)
+    with pytest.raises(KeyboardInterrupt):
+        model(torch.randn(1, 2))
+    Interrupted.is_now = False
+    for _ in range(3):
+        model(torch.randn(1, 2))
+    hook.close()
+    rows = events(job)
+    # The first pass is in the step of the one that was interrupted, which has not ended.
+    assert counts(rows, "Step:ModeKeys.EVAL") == {"Step:ModeKeys.EVAL": 3}
+    assert counts(rows, "Forward") == {"Sequential": 3, "0": 4, "1": 3}
+
+
 def test_a_fault_where_a_module_begins_leaves_the_outer_one(
     job: Path, hook: TorchHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
