@@ -13,10 +13,10 @@ import pytest
 
 import pipeline
 from pipeline.errors import StorageError
+from tests.query.merging import BASE, read_back
 
 SAME = ["ts_ns", "dur_ns", "end_ns", "kind", "name", "category", "thread_name", "args"]
 NODES = {"algo-1": 101, "algo-2": 102}
-BASE = 1596668220000000
 
 
 def phases(name: str, pid: int) -> dict[str, Any]:
@@ -210,95 +210,6 @@ def test_slices_follow_each_other_in_order(
             assert times == sorted(times)
 
 
-def test_ids_of_two_files_are_kept_apart(tmp_path: Path) -> None:
-    flow = [
-        {"ph": "s", "name": "flow", "cat": "c", "id": 3, "pid": 1, "tid": 1, "ts": BASE},
-        {"ph": "f", "name": "flow", "cat": "c", "id": 3, "pid": 1, "tid": 1, "ts": BASE + 5},
-    ]
-    folder = tmp_path / "job"
-    folder.mkdir()
-    for name in ("a.json", "b.json"):
-        (folder / name).write_text(json.dumps(flow))
-    pipeline.ingest(folder, tmp_path / "lake")
-    with pipeline.Store.open(tmp_path / "lake") as store:
-        path = store.run("job").merge_timeline(tmp_path / "merged.json")
-    arrows = Counter((e["ph"], e["id"]) for e in json.loads(path.read_text()) if e["ph"] != "M")
-    # Viewers read the id of a flow as a number: 2^32 + 3 and 2 * 2^32 + 3.
-    first, second = "4294967299", "8589934595"
-    assert arrows == {("s", first): 1, ("f", first): 1, ("s", second): 1, ("f", second): 1}
-
-
-def read_back(tmp_path: Path, *documents: list[dict[str, Any]]) -> tuple[Path, Any, Any]:
-    """The merged timeline of some documents, their events, and those that it reads back as."""
-    for number, events in enumerate(documents):
-        source = tmp_path / "job" / f"{number}.json"
-        source.parent.mkdir(exist_ok=True)
-        source.write_text(json.dumps(events))
-    pipeline.ingest(tmp_path / "job", tmp_path / "lake")
-    with pipeline.Store.open(tmp_path / "lake") as store:
-        want = store.run("job").events()
-        path = store.run("job").merge_timeline(tmp_path / "merged.json")
-    pipeline.ingest(path, tmp_path / "again", "again")
-    with pipeline.Store.open(tmp_path / "again") as store:
-        got = store.run("again").events()
-    return path, want.sort("ts_ns", "name"), got.sort("ts_ns", "name")
-
-
-def test_what_has_no_id_gets_none(tmp_path: Path) -> None:
-    event = {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": BASE, "dur": 1}
-    path, _, got = read_back(tmp_path, [event], [event])
-    assert got["id"].to_list() == [None, None]
-    assert '"id"' not in path.read_text()
-
-
-def test_async_operations_that_touch_stay_apart(tmp_path: Path) -> None:
-    """Back to back, within each other, and without length."""
-    own = {"pid": 1, "tid": 1, "cat": "c", "id": 1}
-    spans = [
-        ("a", 0, 100),
-        ("b", 100, 200),
-        ("outer", 300, 400),
-        ("inner", 300, 400),
-        ("dot", 500, 500),
-    ]
-    events = [
-        {**own, "ph": ph, "name": name, "ts": BASE + at}
-        for name, start, end in spans
-        for ph, at in (("b", start), ("e", end))
-    ]
-    _, _, got = read_back(tmp_path, events)
-    found = [
-        (name, ts - BASE * 1000, dur) for name, ts, dur in got["name", "ts_ns", "dur_ns"].rows()
-    ]
-    assert found == [
-        ("a", 0, 100_000), ("b", 100_000, 100_000), ("inner", 300_000, 100_000),
-        ("outer", 300_000, 100_000), ("dot", 500_000, 0),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"pid": 1, "id2": {"local": "0x5"}}, {"pid": 2, "id2": {"local": "0x5"}}),
-        ({"pid": 1, "id": "0x5", "scope": "x"}, {"pid": 1, "id": "0x5", "scope": "y"}),
-        ({"pid": 1, "id": "0x5", "scope": "x"}, {"pid": 1, "id": "0x5"}),
-        ({"pid": 1, "scope": "x"}, {"pid": 1, "scope": "y"}),
-    ],
-)
-def test_async_operations_told_apart_by_more_than_their_id(
-    tmp_path: Path, one: dict[str, Any], other: dict[str, Any]
-) -> None:
-    own = {"tid": 1, "cat": "c"}
-    events = [
-        {**own, **which, "ph": ph, "name": "one" if which is one else "other", "ts": BASE + at}
-        for ph, which, at in (("b", one, 0), ("b", other, 1), ("e", one, 4), ("e", other, 9))
-    ]
-    _, want, got = read_back(tmp_path, events)
-    found = [list(frame["name", "dur_ns", "id"].rows()) for frame in (want, got)]
-    assert found[0] == found[1]
-    assert [row[:2] for row in found[0]] == [("one", 4000), ("other", 8000)]
-
-
 def test_numbers_that_are_none_in_arguments_are_texts(tmp_path: Path) -> None:
     args = {"loss": float("nan"), "top": [-float("inf"), 1], "say": 'NaN "Infinity" \\'}
     event = {"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": BASE, "dur": 1, "args": args}
@@ -311,45 +222,6 @@ def test_numbers_that_are_none_in_arguments_are_texts(tmp_path: Path) -> None:
     assert shown["args"] == {
         "loss": "NaN", "top": ["-Infinity", 1], "say": 'NaN "Infinity" \\'
     }  # fmt: skip
-
-
-def test_counters_keep_their_nanoseconds_and_ranks(tmp_path: Path, lake: Path) -> None:
-    folder = tmp_path / "job" / "system" / "incremental" / "2020080522"
-    folder.mkdir(parents=True)
-    sample = {
-        "Type": "gpu",
-        "Name": "gpu0",
-        "Dimension": "GPUUtilization",
-        "NodeId": "n",
-        "Value": 1,
-    }
-    text = json.dumps(sample)[:-1] + ', "Timestamp": 1596668220.1234567}\n'
-    (folder / "1596668220.n.json").write_text(text)
-    for rank in range(2):
-        trace = {
-            "schemaVersion": 1,
-            "distributedInfo": {"rank": rank},
-            "traceEvents": [
-                {
-                    "ph": "C",
-                    "name": "mem",
-                    "pid": 1,
-                    "ts": BASE + at,
-                    "args": {"b": 1000 * rank + at},
-                }
-                for at in range(2)
-            ],
-        }
-        (tmp_path / "job" / f"rank{rank}.pt.trace.json").write_text(json.dumps(trace))
-    pipeline.ingest(tmp_path / "job", lake)
-    with pipeline.Store.open(lake) as store:
-        path = store.run("job").merge_timeline(tmp_path / "merged.json", low_gpu=5)
-    assert path.read_text().count('"ts":1596668220123456.7,') == 2
-    counters = [e for e in json.loads(path.read_text()) if e["ph"] == "C" and e["name"] == "mem"]
-    assert len({e["pid"] for e in counters}) == 2
-    for pid in {e["pid"] for e in counters}:
-        values = [e["args"]["b"] for e in counters if e["pid"] == pid]
-        assert values in ([0, 1], [1000, 1001])
 
 
 def test_threads_of_two_processes_on_one_track_stay_apart(tmp_path: Path, lake: Path) -> None:
@@ -383,29 +255,6 @@ def test_where_it_cannot_be_written(run: pipeline.Run, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".tracelake")] == []
 
 
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        ("0", "4294967296"), ("4294967295", "1-4294967295"), ("999999999", "5294967295"),
-        ("0x0", "0x100000000"), ("0x1f", "0x10000001f"), ("0xffffffff", "0x1ffffffff"),
-        ("0x01", "1-0x01"), ("007", "1-007"), ("a b", "1-a b"),
-    ],
-)  # fmt: skip
-def test_ids_that_are_numbers_stay_numbers(tmp_path: Path, given: str, shown: str) -> None:
-    flow = {"ph": "s", "name": "f", "cat": "c", "id": given, "pid": 1, "tid": 1, "ts": BASE}
-    folder = tmp_path / "job"
-    folder.mkdir()
-    for name in ("a.json", "b.json"):
-        (folder / name).write_text(json.dumps([flow]))
-    pipeline.ingest(folder, tmp_path / "lake")
-    with pipeline.Store.open(tmp_path / "lake") as store:
-        path = store.run("job").merge_timeline(tmp_path / "merged.json", sources=["a.json"])
-        assert [e["id"] for e in json.loads(path.read_text()) if e["ph"] == "s"] == [given]
-        path = store.run("job").merge_timeline(tmp_path / "merged.json")
-    ids = [e["id"] for e in json.loads(path.read_text()) if e["ph"] == "s"]
-    assert (len(set(ids)), ids[0]) == (2, shown)
-
-
 def test_times_count_from_the_start_where_doubles_would_lose_nanoseconds(tmp_path: Path) -> None:
     source = tmp_path / "a.json"
     event = '{"ph":"X","name":"%s","pid":1,"tid":1,"ts":%s,"dur":%s}'
@@ -418,36 +267,3 @@ def test_times_count_from_the_start_where_doubles_would_lose_nanoseconds(tmp_pat
     assert document[0]["args"] == {"start_time_since_epoch_in_micros": 1796087434949285}
     times = [(e["name"], e["ts"], e["dur"]) for e in document if e["ph"] == "X"]
     assert times == [("a", 0.012, 2.2), ("b", 1, 1)]
-
-
-def counters(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Names and values of the counters in a file."""
-    return [(e["name"], e["args"]) for e in json.loads(path.read_text()) if e["ph"] == "C"]
-
-
-def test_a_counter_that_was_samples_of_several_metrics(tmp_path: Path, lake: Path) -> None:
-    """As Composer's of memory: each sample keeps its metric."""
-    memory = {"name": "memory/swap", "cat": "memory", "ph": "C", "ts": BASE, "pid": 0, "tid": 1}
-    values = {"used_bytes": 111, "free_bytes": 222}
-    (tmp_path / "rank_0.json").write_text(json.dumps([{**memory, "args": values}]))
-    pipeline.ingest(tmp_path / "rank_0.json", lake, "job", format="composer")
-    with pipeline.Store.open(lake) as store:
-        path = store.run("job").merge_timeline(tmp_path / "merged.json")
-        want = store.sql("SELECT device, metric, value FROM metrics ORDER BY metric").rows()
-    assert want == [("swap", "free_bytes", 222.0), ("swap", "used_bytes", 111.0)]
-    assert sorted(counters(path)) == [
-        ("swap free_bytes", {"value": 222.0}), ("swap used_bytes", {"value": 111.0}),
-    ]  # fmt: skip
-
-
-def test_counters_of_one_name_in_two_processes_stay_two(tmp_path: Path) -> None:
-    events = [
-        {"ph": "C", "name": name, "pid": pid, "ts": BASE + at, "args": {"b": 1000 * pid + at}}
-        for at in range(2)
-        for name, pid in (("mem", 1), ("mem", 2), ("one", 2))
-    ]
-    path, _, _ = read_back(tmp_path, events)
-    assert counters(path) == [
-        ("mem (process 1)", {"b": 1000}), ("mem (process 2)", {"b": 2000}), ("one", {"b": 2000}),
-        ("mem (process 1)", {"b": 1001}), ("mem (process 2)", {"b": 2001}), ("one", {"b": 2001}),
-    ]  # fmt: skip
