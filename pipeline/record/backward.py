@@ -22,25 +22,24 @@ Write = Callable[[list[tuple[str, int, int, Track]]], object]
 """Gets passes: the name of a module, start and end in nanoseconds, and the thread."""
 
 
-def add_nodes(value: Any, nodes: list[Any]) -> None:
-    """Add the nodes of autograd's graph behind the tensors in what a module takes or gives."""
-    node = getattr(value, "grad_fn", None)
-    if node is not None:
-        if node not in nodes:
+def add_nodes(value: Any, nodes: list[Any], tensor: type) -> None:
+    """Add the nodes of autograd's graph behind the tensors in what a module takes or gives.
+
+    Types alone decide what to look at: a batch may answer, or change, for whatever it is asked.
+    """
+    if isinstance(value, tensor):
+        node = value.grad_fn  # type: ignore[attr-defined]
+        if node is not None and node not in nodes:
             nodes.append(node)
     elif isinstance(value, list | tuple):
         for part in value:
-            # Most often a tensor: a call would cost more than to look.
-            node = getattr(part, "grad_fn", None)
-            if node is None:
-                add_nodes(part, nodes)
-            elif node not in nodes:
-                nodes.append(node)
+            add_nodes(part, nodes, tensor)
     elif isinstance(value, dict):
-        for part in value.values():
-            add_nodes(part, nodes)
-    elif hasattr(value, "__dataclass_fields__"):
-        add_nodes(vars(value), nodes)
+        for part in dict.values(value):
+            add_nodes(part, nodes, tensor)
+    else:
+        for name in getattr(type(value), "__dataclass_fields__", ()):
+            add_nodes(getattr(value, name, None), nodes, tensor)
 
 
 class Pass:
@@ -93,7 +92,7 @@ class Backward:
         for node in inputs:
             self._hook(node)[0].append(made)
         if not inputs and not inner:
-            self._end_with(made, _last_nodes(outputs))
+            self._end_with(made, self._last_nodes(outputs))
         return made
 
     def close(self) -> None:
@@ -114,6 +113,26 @@ class Backward:
         made.ends = len(nodes)
         for node in nodes:
             node.register_hook(self._noting((made,), ()))
+
+    def _last_nodes(self, outputs: list[Any]) -> list[Any]:
+        """The nodes behind these that autograd comes to last: after them are only parameters, and
+        what other calls gave, as where a module keeps a state.
+        """
+        seen, left, last = set(outputs), list(outputs), []
+        while left:
+            node = left.pop()
+            behind = [
+                found
+                for found, _ in node.next_functions
+                if found is not None
+                and type(found).__name__ != "AccumulateGrad"
+                and self._key not in found.metadata
+            ]
+            if not behind:
+                last.append(node)
+            left += [found for found in behind if found not in seen]
+            seen.update(behind)
+        return last
 
     def _noting(self, ending: Sequence[Pass], beginning: Sequence[Pass]) -> Callable[..., None]:
         """A hook of a node, which notes when it comes."""
@@ -171,20 +190,3 @@ def _passes(came: list[_Came], over: int) -> list[tuple[str, int, int, Track]]:
         made.last = max(start, last or inner or after or over)
         ended.append((made.name, start, made.last, track))
     return ended
-
-
-def _last_nodes(outputs: list[Any]) -> list[Any]:
-    """The nodes behind these that autograd comes to last: after them are only parameters."""
-    seen, left, last = set(outputs), list(outputs), []
-    while left:
-        node = left.pop()
-        behind = [
-            found
-            for found, _ in node.next_functions
-            if found is not None and type(found).__name__ != "AccumulateGrad"
-        ]
-        if not behind:
-            last.append(node)
-        left += [found for found in behind if found not in seen]
-        seen.update(behind)
-    return last

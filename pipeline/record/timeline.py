@@ -193,7 +193,7 @@ class Timeline:
         self._phases: dict[str, int] = {}
         self._heads: dict[tuple[str, str, Args, Track], str] = {}
         self._threads: set[tuple[int, int]] = set()
-        path = self._path(start_ns)
+        path = self._free(start_ns)
         self._hour = path.parent
         self._file = OpenFile(path)
         base = {"start_time_since_epoch_in_micros": self._base_us}
@@ -212,6 +212,16 @@ class Timeline:
         folder = self.out / "framework" / "pevents" / hour_of(epoch_us // 10**6)
         return folder / f"{epoch_us}_{self._whose}_{_SUFFIX}"
 
+    def _free(self, end_ns: int) -> Path:
+        """The same, or where another file has that name the first microsecond that none has: what
+        one file ends with may touch what the next begins with.
+        """
+        path = self._path(end_ns)
+        while path.exists():
+            end_ns += 1000
+            path = self._path(end_ns)
+        return path
+
     def _rotate(self) -> None:
         if self._file is None:
             return
@@ -227,7 +237,7 @@ class Timeline:
         if self._file is None:
             return
         self._file.write("\n]\n")
-        path = self._path(self._last_ns)
+        path = self._free(self._last_ns)
         path.parent.mkdir(parents=True, exist_ok=True)
         file, self._file = self._file, None
         file.close(path)

@@ -84,7 +84,9 @@ class TorchHook:
                 self._pop(optimizer)
                 self._running.stack.append(_Under(optimizer, now, is_optimizer=True))
                 if not self._has_passed:
-                    self._without_passes(now)
+                    # Of a model whose passes are not seen the steps are those of its optimizer.
+                    with self._lock:
+                        self._steps.begin(now, "TRAIN")
             except Exception as error:
                 self._faults.tell(name, error)
 
@@ -96,6 +98,11 @@ class TorchHook:
                     self._timeline.slice("Optimizer", f"{name}.step", began.start, end)
                     with self._lock:
                         self._steps.stepped(end)
+                if self._names and not self._has_passed:
+                    self._faults.tell("forward", RuntimeError(
+                        "no pass of the model is seen; of one that is compiled give "
+                        "torch.compile(model)"
+                    ))  # fmt: skip
             except Exception as error:
                 self._faults.tell(name, error)
 
@@ -140,10 +147,10 @@ class TorchHook:
             with self._lock:
                 self._steps.begin(begins, "TRAIN" if module.training else "EVAL")
         under = _Under(call, now)
+        stack.append(under)
         if self._has_grad():
             # Asked now: what is changed in place has another node afterwards.
-            add_nodes(given, under.nodes)
-        stack.append(under)
+            add_nodes(given, under.nodes, self._torch.Tensor)
 
     def left(self, call: Call, output: Any) -> None:
         """A module has run. Its hooks call this."""
@@ -162,7 +169,7 @@ class TorchHook:
                 (self._steps.ran if call.is_root else self._steps.happened)(end)
         if self._has_grad():
             nodes: list[Any] = []
-            add_nodes(output, nodes)
+            add_nodes(output, nodes, self._torch.Tensor)
             made = self._backward.watch(call.name, under.nodes, nodes, under.inner)
             if made is not None and stack:
                 stack[-1].inner.append(made)
@@ -198,10 +205,15 @@ class TorchHook:
             )
         if model in self._names:
             raise UsageError(f"{name} is watched already, as {self._names[model]}")
+        scripted = self._torch.jit.ScriptModule
+        if isinstance(model, scripted):
+            raise UsageError(
+                f"{name} is TorchScript, which takes no hooks: give the module itself"
+            )
         own = self._free(name)
         is_compiling = self._torch.compiler.is_compiling
         for path, module in model.named_modules():
-            if module in self._names:
+            if module in self._names or isinstance(module, scripted):
                 continue
             named = own if not path else path if path not in self._taken else f"{own}.{path}"
             self._names[module] = named
@@ -246,15 +258,6 @@ class TorchHook:
         if passes:
             with self._lock:
                 self._steps.happened(max(end for _, _, end, _ in passes))
-
-    def _without_passes(self, now: int) -> None:
-        """A model whose passes are not seen is optimized: its steps are those of the optimizer."""
-        with self._lock:
-            self._steps.begin(now, "TRAIN")
-        if self._names:
-            self._faults.tell("forward", RuntimeError(
-                "no pass of the model is seen; of one that is compiled give torch.compile(model)"
-            ))  # fmt: skip
 
 
 class _Under:

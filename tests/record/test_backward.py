@@ -252,3 +252,25 @@ def test_a_model_that_is_gone_is_let_go(hook: TorchHook) -> None:
     del model
     gc.collect()
     assert [ref() for ref in gone] == [None] * len(gone)
+
+
+def test_a_module_that_keeps_a_state_ends_each_pass_itself(job: Path, hook: TorchHook) -> None:
+    class Cell(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.eye(4))
+            self.state = torch.zeros(2, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.state = torch.tanh(x + self.state @ self.weight)
+            return self.state
+
+    model = Cell()
+    hook.register_hook(model)
+    for _ in range(5):
+        out = model(torch.randn(2, 4))
+    out.sum().backward()
+    hook.close()
+    passes = spans(events(job), "Cell")
+    assert len(passes) == 5
+    assert all(before[1] <= after[0] for before, after in pairwise(passes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,7 @@ def test_steps_after_an_interrupt(job: Path, hook: TorchHook) -> None:
 def test_a_fault_where_a_module_begins_leaves_the_outer_one(
     job: Path, hook: TorchHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(value: Any, nodes: list[Any]) -> None:
+    def broken(value: Any, nodes: list[Any], tensor: type) -> None:
         if isinstance(value, tuple) and len(value) == 1 and value[0].shape == (1, 3):
             raise RuntimeError("broken")
 
@@ -156,9 +157,49 @@ def test_a_fault_where_a_module_begins_leaves_the_outer_one(
     monkeypatch.setattr("pipeline.record.torch.add_nodes", broken)
     model(torch.randn(1, 2))
     hook.close()
-    assert counts(events(job), "Forward") == {"Sequential": 1, "0": 1}
+    assert counts(events(job), "Forward") == {"Sequential": 1, "0": 1, "1": 1}
 
 
 def test_what_torch_profiler_decides_itself(job: Path) -> None:
     with pytest.raises(UsageError, match="schedule is torch_profiler's own: give wait"):
         torch_profiler(job, schedule=None)
+
+
+class Asked(defaultdict[str, Any]):
+    """A batch whose attributes are its keys, each there once it is asked for."""
+
+    __getattr__ = defaultdict.__getitem__
+
+
+def test_a_batch_is_not_asked_for_what_it_may_invent(job: Path, hook: TorchHook) -> None:
+    class Takes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+
+        def forward(self, batch: Asked) -> torch.Tensor:
+            x: torch.Tensor = self.inner(batch["x"])
+            return x.sum() * len(batch)
+
+    model, batch = Takes(), Asked(int, {"x": torch.randn(1, 2)})
+    hook.register_hook(model)
+    for _ in range(3):
+        model(batch).backward()
+    hook.close()
+    assert list(batch) == ["x"]
+    rows = events(job)
+    assert counts(rows, "Backward") == {"Takes": 3, "inner": 3}
+    assert counts(rows, "Step:ModeKeys.TRAIN") == {"Step:ModeKeys.TRAIN": 3}
+
+
+def test_torchscript_is_refused_as_a_model_and_left_out_within_one(
+    job: Path, hook: TorchHook
+) -> None:
+    scripted = torch.jit.script(nn.Linear(2, 2))
+    with pytest.raises(UsageError, match="is TorchScript, which takes no hooks"):
+        hook.register_hook(scripted)
+    model = nn.Sequential(nn.Linear(2, 2), scripted)
+    hook.register_hook(model)
+    model(torch.randn(1, 2))
+    hook.close()
+    assert counts(events(job), "Forward") == {"Sequential": 1, "0": 1}

@@ -96,3 +96,18 @@ timeline.close()
     assert [event["name"] for event in slices("parent")] == ["before"]
     (event,) = slices("child")
     assert event["name"] == str(event["tid"])
+
+
+def test_files_whose_events_touch_lose_none(job: Path) -> None:
+    """One is closed, by the time of its end, where the next begins: in the same microsecond."""
+    timeline = Timeline(job, "n1", max_bytes=1)
+    for tick in range(20):
+        timeline.slice("phase", f"event {tick}", tick * 10**9, (tick + 1) * 10**9)
+    timeline.close()
+    names = [
+        event["name"]
+        for path in job.rglob("*_pythontimeline.json")
+        for event in json.loads(path.read_text())
+        if event["ph"] == "X"
+    ]
+    assert sorted(names) == sorted(f"event {tick}" for tick in range(20))
