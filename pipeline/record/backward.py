@@ -8,7 +8,7 @@ its output, and ends with the one that made its input.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter_ns
 from typing import Any
 
@@ -22,15 +22,15 @@ Write = Callable[[list[tuple[str, int, int, Track]]], object]
 """Gets passes: the name of a module, start and end in nanoseconds, and the thread."""
 
 
-def add_nodes(value: Any, nodes: list[Any], tensor: type) -> None:
+def add_nodes(value: Any, nodes: dict[Any, None], tensor: type) -> None:
     """Add the nodes of autograd's graph behind the tensors in what a module takes or gives.
 
     Types alone decide what to look at: a batch may answer, or change, for whatever it is asked.
     """
     if isinstance(value, tensor):
         node = value.grad_fn  # type: ignore[attr-defined]
-        if node is not None and node not in nodes:
-            nodes.append(node)
+        if node is not None:
+            nodes[node] = None
     elif isinstance(value, list | tuple):
         for part in value:
             add_nodes(part, nodes, tensor)
@@ -79,12 +79,12 @@ class Backward:
         self._came: dict[int, list[_Came]] = {}
 
     def watch(
-        self, name: str, inputs: list[Any], outputs: list[Any], inner: Sequence[Pass]
+        self, name: str, inputs: dict[Any, None], outputs: dict[Any, None], inner: Sequence[Pass]
     ) -> Pass | None:
         """Watch the pass of a call that took what these nodes made and gave what those made, and
         in which those other calls were made; None if there will be none.
         """
-        if not outputs or outputs == inputs or all(node in inputs for node in outputs):
+        if not outputs or outputs.keys() <= inputs.keys():
             return None
         made = Pass(name, inner)
         for node in outputs:
@@ -114,7 +114,7 @@ class Backward:
         for node in nodes:
             node.register_hook(self._noting((made,), ()))
 
-    def _last_nodes(self, outputs: list[Any]) -> list[Any]:
+    def _last_nodes(self, outputs: Iterable[Any]) -> list[Any]:
         """The nodes behind these that autograd comes to last: after them are only parameters, and
         what other calls gave, as where a module keeps a state.
         """

@@ -74,6 +74,11 @@ class OpenFile:
             self._open.unlink()
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
+    @staticmethod
+    def is_open(path: Path) -> bool:
+        """Whether a file that gets that name is being written, or its writer died."""
+        return path.with_name(path.name + _OPEN).exists()
+
     def write(self, text: str) -> None:
         """Append, and hand it to the system: it survives the process.
 

@@ -217,7 +217,7 @@ class Timeline:
         one file ends with may touch what the next begins with.
         """
         path = self._path(end_ns)
-        while path.exists():
+        while path.exists() or OpenFile.is_open(path):
             end_ns += 1000
             path = self._path(end_ns)
         return path

@@ -168,7 +168,7 @@ class TorchHook:
             with self._lock:
                 (self._steps.ran if call.is_root else self._steps.happened)(end)
         if self._has_grad():
-            nodes: list[Any] = []
+            nodes: dict[Any, None] = {}
             add_nodes(output, nodes, self._torch.Tensor)
             made = self._backward.watch(call.name, under.nodes, nodes, under.inner)
             if made is not None and stack:
@@ -183,6 +183,8 @@ class TorchHook:
 
     def fetched(self, start: int, loader: Any) -> None:
         """A batch was fetched, with which a step begins. ``Loader`` calls this."""
+        # Nothing is under way where a batch is fetched: what is there was interrupted, or raised.
+        self._running.stack.clear()
         with self._faults.harmless("DataIterator"):
             with self._lock:
                 self._steps.begin(start)
@@ -269,7 +271,7 @@ class _Under:
 
     def __init__(self, what: Any, start: int, is_optimizer: bool = False) -> None:
         self.what, self.start, self.is_optimizer = what, start, is_optimizer
-        self.nodes: list[Any] = []
+        self.nodes: dict[Any, None] = {}
         self.inner: list[Pass] = []
 
 

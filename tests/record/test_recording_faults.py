@@ -148,7 +148,7 @@ def test_steps_after_an_interrupt(job: Path, hook: TorchHook) -> None:
 def test_a_fault_where_a_module_begins_leaves_the_outer_one(
     job: Path, hook: TorchHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(value: Any, nodes: list[Any], tensor: type) -> None:
+    def broken(value: Any, nodes: dict[Any, None], tensor: type) -> None:
         if isinstance(value, tuple) and len(value) == 1 and value[0].shape == (1, 3):
             raise RuntimeError("broken")
 
