@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from dataclasses import dataclass
 from itertools import pairwise
@@ -220,28 +219,6 @@ def test_outputs_in_a_dataclass(job: Path, hook: TorchHook) -> None:
     model(torch.randn(1, 2)).logits.sum().backward()
     hook.close()
     assert counts(events(job), "Backward") == {"Outer": 1, "inner": 1}
-
-
-def test_threads_end_their_own_passes(job: Path, hook: TorchHook) -> None:
-    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
-    hook.register_hook(model)
-    together = threading.Barrier(4)
-
-    def work() -> None:
-        together.wait()
-        for _ in range(25):
-            model(torch.randn(2, 8)).sum().backward()
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    hook.close()
-    backward = events(job).filter(pl.col("process_name") == "Backward")
-    for _, own in backward.group_by("tid"):
-        names = own.sort("ts_ns", "dur_ns", descending=[False, True])["name"].to_list()
-        assert names == ["Sequential", "2", "1", "0"] * 25
 
 
 def test_a_model_that_is_gone_is_let_go(hook: TorchHook) -> None:

@@ -203,3 +203,25 @@ def test_torchscript_is_refused_as_a_model_and_left_out_within_one(
     model(torch.randn(1, 2))
     hook.close()
     assert counts(events(job), "Forward") == {"Sequential": 1, "0": 1}
+
+
+def test_what_an_interrupt_left_under_way_is_over_with_the_next_batch(
+    job: Path, hook: TorchHook
+) -> None:
+    model = nn.Linear(3, 2)
+    hook.register_hook(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook.register_optimizer(optimizer)
+
+    def interrupted() -> float:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        optimizer.step(interrupted)
+    assert len(hook._running.stack) == 1
+    for x in hook.wrap_dataloader([torch.randn(1, 3)] * 3):
+        assert hook._running.stack == []
+        model(x).sum().backward()
+        optimizer.step()
+    hook.close()
+    assert counts(events(job), "Optimizer") == {"SGD.step": 3}

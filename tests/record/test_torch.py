@@ -117,10 +117,13 @@ def test_threads_run_the_same_modules(job: Path, hook: TorchHook) -> None:
     assert dict(forward.group_by("name").len().rows()) == {
         "Sequential": 100, "0": 100, "1": 100, "2": 100,
     }  # fmt: skip
-    assert forward["tid"].n_unique() == 4
-    for _, own in forward.group_by("tid"):
-        names = own.sort("ts_ns", "dur_ns", descending=[False, True])["name"].to_list()
-        assert names == ["Sequential", "0", "1", "2"] * 25
+    orders = {"Forward": ["Sequential", "0", "1", "2"], "Backward": ["Sequential", "2", "1", "0"]}
+    for phase, order in orders.items():
+        of_phase = rows.filter(pl.col("process_name") == phase)
+        assert of_phase["tid"].n_unique() == 4
+        for _, own in of_phase.group_by("tid"):
+            names = own.sort("ts_ns", "dur_ns", descending=[False, True])["name"].to_list()
+            assert names == order * 25
 
 
 def test_an_optimizer_that_runs_the_model_is_in_its_step(job: Path, hook: TorchHook) -> None:
