@@ -74,7 +74,7 @@ def record(
         raise
     finally:
         recorder.stop()
-    _tell(f"{recorder.samples:,} samples are in {folder}")
+    _tell(f"{recorder.samples:,} samples were written to {folder}")
     if lake is not None:
         fault = _ingest(folder, lake, run, options)
         # The command's own failure is what its caller asks for.

@@ -95,10 +95,13 @@ class Backward:
             self._end_with(made, self._last_nodes(outputs))
         return made
 
-    def close(self) -> None:
-        """Write what autograd has not come to the end of, as where it raised."""
+    def settle(self, track: Track | None = None) -> None:
+        """Write what autograd never came to the end of, as where it raised: of all threads, or of
+        one in which it does not run now.
+        """
         for graph, came in list(self._came.items()):
-            self._over(graph, came[-1][2])
+            if came and track in (None, came[0][3]):
+                self._over(graph, came[-1][2])
 
     def _hook(self, node: Any) -> tuple[list[Pass], list[Pass]]:
         """The passes that end and that begin with a node: at one moment, so that they touch."""

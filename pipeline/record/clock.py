@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from pipeline.errors import UsageError
+from pipeline.query.window import is_number
 
 __all__ = ["Clock", "Ticks", "next_tick"]
 
@@ -43,7 +44,7 @@ def next_tick(start: float, interval: float, now: float) -> float:
 
 class Ticks:
     """Calls ``work`` at every tick in a thread of its own, with the time of a clock that never
-    steps; once more when it is stopped, and then ``last``.
+    steps; ``first`` at the start, and once more and then ``last`` when it is stopped.
 
     Raises ``UsageError`` for an interval that is none.
     """
@@ -54,26 +55,31 @@ class Ticks:
         work: Callable[[float], object],
         last: Callable[[], object] = lambda: None,
         clock: Clock | None = None,
+        first: Callable[[float], object] = lambda _: None,
     ) -> None:
         most = threading.TIMEOUT_MAX
-        if not 0 < interval <= most:
+        if not is_number(interval) or not 0 < interval <= most:
             raise UsageError(
-                f"an interval of {interval} seconds: give a number above 0, and at most {most:.0f}"
+                f"an interval of {interval!r} seconds: give a number above 0, "
+                f"and at most {most:.0f}"
             )
         self.interval = interval
         self.clock = clock or Clock()
-        self._work, self._last = work, last
-        self._stop = threading.Event()
+        self._first, self._work, self._last = first, work, last
+        self._begun, self._stop = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
     def start(self) -> None:
-        """Begin. Raises ``UsageError`` if it has begun before."""
+        """Begin, and wait for the first call, though not for ever. Raises ``UsageError`` if it has
+        begun before.
+        """
         if self._thread is not None:
             raise UsageError("this has been started before: make another one")
         self._thread = threading.Thread(target=self._run, name="tracelake-recorder", daemon=True)
         self._pid = os.getpid()
         self._thread.start()
+        self._begun.wait(_PATIENCE)
         atexit.register(self.stop)
 
     def stop(self) -> None:
@@ -93,6 +99,8 @@ class Ticks:
 
     def _run(self) -> None:
         start = self.clock.monotonic()
+        self._first(start)
+        self._begun.set()
         stopped = False
         while not stopped:
             tick = next_tick(start, self.interval, self.clock.monotonic())

@@ -39,7 +39,13 @@ def node_name(given: str | None) -> str:
     import socket
 
     node = socket.gethostname() if given is None else given
-    if not node or "/" in node or "\0" in node or node.startswith("."):
+    if (
+        not isinstance(node, str)
+        or not node
+        or "/" in node
+        or "\0" in node
+        or node.startswith(".")
+    ):
         raise UsageError(f"{node!r} is no name for a node: files are named by it")
     if len(node.encode()) > _NODE_BYTES:
         raise UsageError(f"a name for a node of {len(node)} letters: files are named by it")
@@ -74,11 +80,6 @@ class OpenFile:
             self._open.unlink()
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
-    @staticmethod
-    def is_open(path: Path) -> bool:
-        """Whether a file that gets that name is being written, or its writer died."""
-        return path.with_name(path.name + _OPEN).exists()
-
     def write(self, text: str) -> None:
         """Append, and hand it to the system: it survives the process.
 
@@ -90,11 +91,18 @@ class OpenFile:
         self._file.flush()
 
     def close(self, path: Path | None = None) -> None:
-        """Give the file its own name, or another one."""
+        """Give the file its own name, or another one; raises ``FileExistsError``, and leaves it
+        open, where there is a file of that name, closed or open.
+        """
+        # Whoever has the open name of a file has its name: two who ask at once get two.
+        claim = None if path is None or path == self.path else OpenFile(path)
         try:
             self._file.close()
         finally:
             self._open.rename(self.path if path is None else path)
+            if claim is not None:
+                claim.abandon()
+                claim._open.unlink()
 
     def abandon(self) -> None:
         """Leave the file as if the process had died here."""

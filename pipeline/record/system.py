@@ -47,7 +47,8 @@ class SystemRecorder:
         *,
         clock: Clock | None = None,
     ) -> None:
-        self._ticks = Ticks(interval, self._record, self._end, clock)
+        # Shares and rates are over the time since the call before, so that there is a first.
+        self._ticks = Ticks(interval, self._record, self._end, clock, first=self._ask_all)
         self.out = Path(out)
         self.node = node_name(node)
         self.samples = 0
@@ -73,8 +74,6 @@ class SystemRecorder:
         """
         if self._presence is None:
             self._presence = Presence(self.out, "system")
-        # Shares and rates are over the time since the call before.
-        self._ask_all(self._ticks.clock.monotonic())
         self._ticks.start()
         return self
 

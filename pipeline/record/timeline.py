@@ -7,6 +7,7 @@ that what a killed process leaves can be read to its last whole event.
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 import time
@@ -14,14 +15,17 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from pipeline.errors import UsageError
+from pipeline.query.window import is_number
 from pipeline.record.clock import Ticks
 from pipeline.record.faults import Faults
 from pipeline.record.files import OpenFile, Presence, hour_of, node_name
 
 __all__ = ["THREAD", "Args", "Timeline", "Track"]
 
+_T = TypeVar("_T")
 _FLUSH_NS = 250_000_000
 _SUFFIX = "pythontimeline.json"
 
@@ -56,8 +60,8 @@ class Timeline:
     A file is closed when it has ``max_bytes``, is ``max_seconds`` old, or its hour is over. Times
     are nanoseconds of ``time.perf_counter_ns``, which never steps; where it stands among the
     clocks of other machines is asked once for each file. ``rank`` becomes part of the names of
-    the files. Raises ``UsageError`` for a ``node`` that files cannot be named by, ``StorageError``
-    where the folder cannot be written.
+    the files. Raises ``UsageError`` for a ``node`` that files cannot be named by and for limits
+    that are no positive numbers, ``StorageError`` where the folder cannot be written.
     """
 
     def __init__(
@@ -68,6 +72,9 @@ class Timeline:
         max_bytes: int = 10 << 20,
         max_seconds: float = 60.0,
     ) -> None:
+        for limit, most in (("max_bytes", max_bytes), ("max_seconds", max_seconds)):
+            if not is_number(most) or not 0 < most < math.inf:
+                raise UsageError(f"{limit} of {most!r}: give a number above 0")
         self.out = Path(out)
         whose = f"{os.getpid()}-{node_name(node)}"
         self._whose = whose if rank is None else f"{whose}_rank{rank}"
@@ -193,9 +200,8 @@ class Timeline:
         self._phases: dict[str, int] = {}
         self._heads: dict[tuple[str, str, Args, Track], str] = {}
         self._threads: set[tuple[int, int]] = set()
-        path = self._free(start_ns)
-        self._hour = path.parent
-        self._file = OpenFile(path)
+        self._file = self._named(start_ns, OpenFile)
+        self._hour = self._file.path.parent
         base = {"start_time_since_epoch_in_micros": self._base_us}
         return _meta("process_name", 0, args=base)
 
@@ -212,15 +218,15 @@ class Timeline:
         folder = self.out / "framework" / "pevents" / hour_of(epoch_us // 10**6)
         return folder / f"{epoch_us}_{self._whose}_{_SUFFIX}"
 
-    def _free(self, end_ns: int) -> Path:
-        """The same, or where another file has that name the first microsecond that none has: what
-        one file ends with may touch what the next begins with.
+    def _named(self, end_ns: int, take: Callable[[Path], _T]) -> _T:
+        """Take the name of a file that ends then, or where another file has that, of the first
+        microsecond that none has: what one file ends with may touch what the next begins with.
         """
-        path = self._path(end_ns)
-        while path.exists() or OpenFile.is_open(path):
-            end_ns += 1000
-            path = self._path(end_ns)
-        return path
+        while True:
+            try:
+                return take(self._path(end_ns))
+            except FileExistsError:
+                end_ns += 1000
 
     def _rotate(self) -> None:
         if self._file is None:
@@ -237,10 +243,8 @@ class Timeline:
         if self._file is None:
             return
         self._file.write("\n]\n")
-        path = self._free(self._last_ns)
-        path.parent.mkdir(parents=True, exist_ok=True)
         file, self._file = self._file, None
-        file.close(path)
+        self._named(self._last_ns, file.close)
 
 
 def _meta(kind: str, pid: int, **more: Any) -> str:

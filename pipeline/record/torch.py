@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from time import perf_counter_ns
 from types import TracebackType
@@ -16,7 +17,7 @@ from pipeline.record.backward import Backward, Pass, add_nodes
 from pipeline.record.faults import Faults
 from pipeline.record.files import rank_of
 from pipeline.record.steps import Steps
-from pipeline.record.timeline import Args, Timeline, Track
+from pipeline.record.timeline import THREAD, Args, Timeline, Track
 from pipeline.record.watched import Call, Loader, watch_calls
 
 __all__ = ["TorchHook"]
@@ -73,15 +74,19 @@ class TorchHook:
         self._watch(loss, is_root=False)
 
     def register_optimizer(self, optimizer: Any) -> None:
-        """Watch an optimizer: a step of training ends when it has stepped."""
+        """Watch an optimizer: a step of training ends when it has stepped.
+
+        Raises ``UsageError`` for what is none.
+        """
+        if not hasattr(optimizer, "register_step_post_hook"):
+            raise UsageError(f"{type(optimizer).__name__} is no optimizer of PyTorch")
         self._steps.has_optimizer = True
         name = type(optimizer).__name__
 
         def before(optimizer: Any, *_: Any) -> None:
             now = perf_counter_ns()
             try:
-                # One that raised never told that it ended.
-                self._pop(optimizer)
+                self._settle_before(optimizer)
                 self._running.stack.append(_Under(optimizer, now, is_optimizer=True))
                 if not self._has_passed:
                     # Of a model whose passes are not seen the steps are those of its optimizer.
@@ -120,7 +125,7 @@ class TorchHook:
             handle.remove()
         self._handles.clear()
         with self._faults.harmless("close"):
-            self._backward.close()
+            self._backward.settle()
         with self._faults.harmless("close"), self._lock:
             self._steps.end()
         self._timeline.close()
@@ -142,6 +147,7 @@ class TorchHook:
         stack = self._running.stack
         if call.is_root and self._graph() == -1:
             self._has_passed = True
+            self._backward.settle(THREAD.track)
             # An optimizer that runs the model itself, as LBFGS does, is where its step begins.
             begins = stack[0].start if stack and stack[0].is_optimizer else now
             with self._lock:
@@ -186,6 +192,7 @@ class TorchHook:
         # Nothing is under way where a batch is fetched: what is there was interrupted, or raised.
         self._running.stack.clear()
         with self._faults.harmless("DataIterator"):
+            self._backward.settle(THREAD.track)
             with self._lock:
                 self._steps.begin(start)
             end = self._write("DataIterator", "DataLoaderIter::GetNext", start, _args(loader))
@@ -232,6 +239,25 @@ class TorchHook:
             number += 1
             free = f"{name}_{number}"
         return free
+
+    def _settle_before(self, optimizer: Any) -> None:
+        """What is left of what raised or was interrupted is over where an optimizer steps, unless
+        a model runs that does so itself.
+        """
+        self._pop(optimizer)
+        if self._graph() == -1:
+            self._backward.settle(THREAD.track)
+        stack = self._running.stack
+        if stack and not any(under.is_optimizer for under in stack) and not self._is_in_module():
+            stack.clear()
+
+    def _is_in_module(self) -> bool:
+        """Whether a module runs in this thread."""
+        of_module = self._torch.nn.Module._wrapped_call_impl.__code__
+        frame = sys._getframe()
+        while frame is not None and frame.f_code is not of_module:
+            frame = frame.f_back  # type: ignore[assignment]
+        return frame is not None
 
     def _pop(self, what: Any) -> _Under | None:
         """What ends now; whatever began within it and has not ended never will."""

@@ -184,11 +184,19 @@ def test_a_pass_that_fails_leaves_the_next_alone(job: Path, hook: TorchHook) -> 
 
     model = Model()
     hook.register_hook(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook.register_optimizer(optimizer)
     with pytest.raises(ValueError, match="on purpose"):
         model(torch.randn(2, 2), True).backward()
+    # Nothing of a pass is kept for longer than its step.
+    optimizer.step()
+    assert hook._backward._came == {}
     model(torch.randn(2, 2), False).backward()
+    optimizer.step()
     hook.close()
     rows = events(job)
+    in_step = rows.filter(pl.col("process_name") == "Backward").sort("ts_ns", "name")
+    assert in_step["step"].to_list() == [0, 0, 1, 1, 1]
     assert counts(rows, "Backward") == {"Model": 2, "second": 2, "first": 1}
     (failed, whole) = spans(rows, "Model")
     assert failed[1] <= whole[0]

@@ -37,7 +37,7 @@ def test_input_output_and_exit_code_are_the_commands(tmp_path: Path) -> None:
     done = record(tmp_path, "--", sys.executable, "-c", code, input=given)
     assert (done.returncode, done.stdout) == (42, given * 2)
     assert done.stderr.decode().startswith("tracelake: ")
-    assert f"samples are in {tmp_path / 'job'}\n" in done.stderr.decode()
+    assert f"samples were written to {tmp_path / 'job'}\n" in done.stderr.decode()
     assert {path.suffix for path in (tmp_path / "job").rglob("*.*")} == {".json", ".ts"}
     assert {line["Type"] for line in written(tmp_path / "job")} >= {"cpu", "memory"}
 

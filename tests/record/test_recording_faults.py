@@ -76,6 +76,8 @@ def test_a_fault_of_the_recording_does_not_end_the_training(
 def test_what_is_no_module_and_what_is_watched_twice(hook: TorchHook) -> None:
     with pytest.raises(UsageError, match="str is no module of PyTorch"):
         hook.register_hook("model")
+    with pytest.raises(UsageError, match="NoneType is no optimizer of PyTorch"):
+        hook.register_optimizer(None)
     model = Net()
     hook.register_hook(model)
     with pytest.raises(UsageError, match="watched already"):
@@ -225,3 +227,62 @@ def test_what_an_interrupt_left_under_way_is_over_with_the_next_batch(
         optimizer.step()
     hook.close()
     assert counts(events(job), "Optimizer") == {"SGD.step": 3}
+
+
+def test_what_an_interrupt_left_under_way_is_over_where_an_optimizer_steps(
+    job: Path, hook: TorchHook
+) -> None:
+    """Where nobody tells of batches."""
+
+    class Interrupted(nn.Module):
+        is_now = True
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.is_now:
+                raise KeyboardInterrupt
+            return x * 2
+
+    model = nn.Sequential(nn.Linear(2, 2), Interrupted())
+    hook.register_hook(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook.register_optimizer(optimizer)
+    with pytest.raises(KeyboardInterrupt):
+        model(torch.randn(1, 2))
+    assert len(hook._running.stack) == 2
+    Interrupted.is_now = False
+    for _ in range(3):
+        model(torch.randn(1, 2)).sum().backward()
+        optimizer.step()
+        assert hook._running.stack == []
+    hook.close()
+    rows = events(job)
+    assert counts(rows, "Optimizer") == {"SGD.step": 3}
+    assert counts(rows, "Backward") == {"Sequential": 3, "0": 3, "1": 3}
+
+
+def test_an_optimizer_that_steps_within_a_model_leaves_it_under_way(
+    job: Path, hook: TorchHook
+) -> None:
+    """As where a model learns in its own forward."""
+
+    class Learns(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+            self.optimizer = torch.optim.SGD(self.inner.parameters(), lr=0.1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.inner(x).sum().backward()
+            self.optimizer.step()
+            out: torch.Tensor = self.inner(x)
+            return out
+
+    model = Learns()
+    hook.register_hook(model)
+    hook.register_optimizer(model.optimizer)
+    for _ in range(2):
+        model(torch.randn(1, 2))
+    hook.close()
+    rows = events(job)
+    assert counts(rows, "Forward") == {"Learns": 2, "inner": 4}
+    assert counts(rows, "Optimizer") == {"SGD.step": 2}

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -231,16 +232,17 @@ def test_what_fails_ends_nothing_else(
     ]
 
 
-def test_what_hangs_does_not_keep_the_training_from_its_end(
-    job: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("hanging", [1, 2])
+def test_what_hangs_keeps_the_training_neither_from_its_start_nor_its_end(
+    job: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, hanging: int
 ) -> None:
     """As a driver that answers no more, or a mount whose server is gone."""
-    answer, asked = threading.Event(), threading.Event()
+    answer, asked, times = threading.Event(), threading.Event(), count(1)
 
     def hangs() -> Any:
-        if threading.current_thread() is not threading.main_thread():
+        if next(times) == hanging:
             asked.set()
-            answer.wait()
+            assert answer.wait(60)
         return SimpleNamespace(total=1, used=1, available=1, percent=1.0)
 
     monkeypatch.setattr(psutil, "virtual_memory", hangs)
@@ -399,14 +401,14 @@ def written_whole(job: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for text in texts for line in re.findall(r".*\n", text)]
 
 
-@pytest.mark.parametrize("interval", [0.0, -1.0, float("nan"), float("inf"), 1e12])
-def test_an_interval_that_is_none(job: Path, interval: float) -> None:
+@pytest.mark.parametrize("interval", [0.0, -1.0, float("nan"), float("inf"), 1e12, "x", True])
+def test_an_interval_that_is_none(job: Path, interval: Any) -> None:
     with pytest.raises(UsageError, match="give a number above 0"):
         SystemRecorder(job, interval)
 
 
-@pytest.mark.parametrize("node", ["", "a/b", ".hidden", "nul\0"])
-def test_a_node_that_no_file_can_be_named_by(job: Path, node: str) -> None:
+@pytest.mark.parametrize("node", ["", "a/b", ".hidden", "nul\0", 5])
+def test_a_node_that_no_file_can_be_named_by(job: Path, node: Any) -> None:
     with pytest.raises(UsageError, match="is no name for a node"):
         SystemRecorder(job, node=node)
 

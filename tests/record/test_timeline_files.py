@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import pipeline
+from pipeline.errors import UsageError
 from pipeline.record.timeline import Timeline
 
 pytestmark = pytest.mark.slow
@@ -104,10 +106,41 @@ def test_files_whose_events_touch_lose_none(job: Path) -> None:
     for tick in range(20):
         timeline.slice("phase", f"event {tick}", tick * 10**9, (tick + 1) * 10**9)
     timeline.close()
-    names = [
+    assert slice_names(job) == sorted(f"event {tick}" for tick in range(20))
+
+
+def test_two_writers_of_a_process_never_share_a_name(job: Path) -> None:
+    """Their files end in the same microseconds, and are named at the same time."""
+    together = threading.Barrier(2, timeout=60)
+
+    def write(own: str) -> None:
+        timeline = Timeline(job, "n1", max_bytes=1)
+        for tick in range(200):
+            together.wait()
+            timeline.slice("phase", f"{own} {tick}", tick * 10**9, (tick + 1) * 10**9)
+        timeline.close()
+
+    writers = [threading.Thread(target=write, args=(own,)) for own in "ab"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert slice_names(job) == sorted(f"{own} {tick}" for own in "ab" for tick in range(200))
+    assert list(job.rglob("*.tmp")) == []
+
+
+@pytest.mark.parametrize("limit", ["max_bytes", "max_seconds"])
+@pytest.mark.parametrize("most", [0, -1, float("nan"), float("inf"), "x", None, True])
+def test_limits_that_make_no_sense(job: Path, limit: str, most: Any) -> None:
+    with pytest.raises(UsageError, match=f"{limit} of .*: give a number above 0"):
+        Timeline(job, "n1", **{limit: most})
+    assert not job.exists()
+
+
+def slice_names(job: Path) -> list[str]:
+    return sorted(
         event["name"]
         for path in job.rglob("*_pythontimeline.json")
         for event in json.loads(path.read_text())
         if event["ph"] == "X"
-    ]
-    assert sorted(names) == sorted(f"event {tick}" for tick in range(20))
+    )
