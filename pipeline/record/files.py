@@ -99,10 +99,12 @@ class OpenFile:
         try:
             self._file.close()
         finally:
-            self._open.rename(self.path if path is None else path)
-            if claim is not None:
-                claim.abandon()
-                claim._open.unlink()
+            try:
+                self._open.rename(self.path if path is None else path)
+            finally:
+                if claim is not None:
+                    claim.abandon()
+                    claim._open.unlink()
 
     def abandon(self) -> None:
         """Leave the file as if the process had died here."""

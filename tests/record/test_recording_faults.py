@@ -122,22 +122,26 @@ def test_an_exception_in_a_module_does_not_confuse_the_next(job: Path, hook: Tor
         assert any(a <= ts and end <= b for a, b in outer)
 
 
+class Interrupted(nn.Module):
+    """Is interrupted while ``is_now``."""
+
+    is_now = True
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.is_now:
+            raise KeyboardInterrupt
+        return x * 2
+
+
 def test_steps_after_an_interrupt(job: Path, hook: TorchHook) -> None:
     """As of a cell in a notebook: PyTorch tells hooks of exceptions, but not of this."""
 
-    class Interrupted(nn.Module):
-        is_now = True
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            if self.is_now:
-                raise KeyboardInterrupt
-            return x * 2
-
-    model = nn.Sequential(nn.Linear(2, 2), Interrupted()).eval()
+    interrupted = Interrupted()
+    model = nn.Sequential(nn.Linear(2, 2), interrupted).eval()
     hook.register_hook(model)
     with pytest.raises(KeyboardInterrupt):
         model(torch.randn(1, 2))
-    Interrupted.is_now = False
+    interrupted.is_now = False
     for _ in range(3):
         model(torch.randn(1, 2))
     hook.close()
@@ -234,22 +238,15 @@ def test_what_an_interrupt_left_under_way_is_over_where_an_optimizer_steps(
 ) -> None:
     """Where nobody tells of batches."""
 
-    class Interrupted(nn.Module):
-        is_now = True
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            if self.is_now:
-                raise KeyboardInterrupt
-            return x * 2
-
-    model = nn.Sequential(nn.Linear(2, 2), Interrupted())
+    interrupted = Interrupted()
+    model = nn.Sequential(nn.Linear(2, 2), interrupted)
     hook.register_hook(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     hook.register_optimizer(optimizer)
     with pytest.raises(KeyboardInterrupt):
         model(torch.randn(1, 2))
     assert len(hook._running.stack) == 2
-    Interrupted.is_now = False
+    interrupted.is_now = False
     for _ in range(3):
         model(torch.randn(1, 2)).sum().backward()
         optimizer.step()

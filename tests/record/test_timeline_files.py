@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import pytest
 
 import pipeline
 from pipeline.errors import UsageError
+from pipeline.record.files import OpenFile
 from pipeline.record.timeline import Timeline
 
 pytestmark = pytest.mark.slow
@@ -127,6 +129,15 @@ def test_two_writers_of_a_process_never_share_a_name(job: Path) -> None:
         writer.join()
     assert slice_names(job) == sorted(f"{own} {tick}" for own in "ab" for tick in range(200))
     assert list(job.rglob("*.tmp")) == []
+
+
+def test_a_folder_that_is_removed_leaves_no_claim_of_a_name(job: Path) -> None:
+    """While a file in it is open, which cannot be closed then."""
+    file = OpenFile(job / "first.json")
+    shutil.rmtree(job)
+    with pytest.raises(FileNotFoundError):
+        file.close(job / "second.json")
+    assert list(job.iterdir()) == []
 
 
 @pytest.mark.parametrize("limit", ["max_bytes", "max_seconds"])
