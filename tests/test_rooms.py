@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # A module may import from its own room and from those behind it.
 ORDER = [
     (
+        "pipeline.arguments",
         "pipeline.errors",
         "pipeline.extras",
         "pipeline.locks",

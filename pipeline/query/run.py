@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.arguments import is_number
 from pipeline.errors import UsageError
 from pipeline.query.spans import clock_of, find_steps, interval_of, known_mode
 from pipeline.query.timeline import Timeline, write_timeline
@@ -17,7 +18,6 @@ from pipeline.query.window import (
     StepRange,
     Steps,
     Time,
-    is_number,
     multiple,
     nanoseconds,
     one_or_more,

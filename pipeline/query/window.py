@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from numbers import Integral, Real
-from typing import Any
 
+from pipeline.arguments import is_number
 from pipeline.errors import UsageError
 
 __all__ = [
-    "UNITS", "StepRange", "Steps", "Time", "is_number", "multiple", "nanoseconds", "one_or_more",
+    "UNITS", "StepRange", "Steps", "Time", "multiple", "nanoseconds", "one_or_more",
 ]  # fmt: skip
 
 UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -157,11 +156,6 @@ def one_or_more(value: str | Sequence[str] | None) -> list[str] | None:
         return list(value)
     except TypeError:
         raise UsageError(f"{value!r} is no name: give one, or several") from None
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a number that compares with others."""
-    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def multiple(factor: float) -> float:

@@ -9,8 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from pipeline.arguments import is_number
 from pipeline.errors import UsageError
-from pipeline.query.window import is_number
 
 __all__ = ["Clock", "Ticks", "next_tick"]
 

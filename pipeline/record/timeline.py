@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pipeline.arguments import is_number
 from pipeline.errors import UsageError
-from pipeline.query.window import is_number
 from pipeline.record.clock import Ticks
 from pipeline.record.faults import Faults
 from pipeline.record.files import OpenFile, Presence, hour_of, node_name
