@@ -45,16 +45,24 @@ class S3:
     @property
     def files(self) -> Any:
         """The file system that a test puts files with."""
+        return self.files_with()
+
+    def files_with(self, **arguments: Any) -> Any:
+        """The same, with more arguments of s3fs."""
         import s3fs
 
         return s3fs.S3FileSystem(
-            key=KEY, secret=SECRET, endpoint_url=self.endpoint, use_listings_cache=False
-        )
+            key=KEY, secret=SECRET, endpoint_url=self.endpoint, use_listings_cache=False,
+            **arguments,
+        )  # fmt: skip
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that are free, and so is the one 10,000 above each, which the server takes too."""
-    for base in itertools.count(21_000 + time.time_ns() // 1000 % 5_000, count):
+    """Ports that are free, and so is the one 10,000 above each, which the server takes too.
+
+    All are below those that Linux gives to connections, so none is taken before the server runs.
+    """
+    for base in itertools.count(12_000 + time.time_ns() // 1000 % 10_000, count):
         ports = list(range(base, base + count))
         with suppress(OSError):
             for port in (*ports, *(port + 10_000 for port in ports)):
@@ -82,17 +90,20 @@ def s3_server(folder: Path) -> Iterator[S3]:
     (folder / "data").mkdir()
     master, volume, filer, s3 = _free_ports(4)
     command = [
-        weed, "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
+        weed, f"-logdir={folder}", "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
         f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}",
-        "-volume.max=50", "-master.telemetry=false", "-s3", f"-s3.port={s3}",
-        f"-s3.config={keys}", "-s3.autoCreateBucket=false", "-s3.port.iceberg=0",
+        # By default it takes no files when a hundredth of the disk is left, however large that is.
+        "-volume.max=50", "-volume.minFreeSpace=256MiB", "-master.telemetry=false", "-s3",
+        f"-s3.port={s3}", f"-s3.config={keys}", "-s3.autoCreateBucket=false", "-s3.port.iceberg=0",
         "-s3.port.lance=0",
     ]  # fmt: skip
-    with (folder / "weed.log").open("wb") as log:
+    written = folder / "weed.log"
+    with written.open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
         try:
             found = S3(f"http://127.0.0.1:{s3}")
-            _wait_until_it_serves(server, found)
+            _wait_until_it_serves(server, found, written)
             yield found
         finally:
             # Its data is thrown away: nothing to be put in order.
@@ -100,19 +111,29 @@ def s3_server(folder: Path) -> Iterator[S3]:
             server.wait()
 
 
-def _wait_until_it_serves(server: subprocess.Popen[bytes], s3: S3) -> None:
+def _wait_until_it_serves(
+    server: subprocess.Popen[bytes], s3: S3, log: Path, seconds: float = 60
+) -> None:
+    # With its own tries, one request may take minutes.
+    files = s3.files_with(config_kwargs={"retries": {"max_attempts": 0}})
+    files.retries = 1
     last: Exception | None = None
-    for _ in range(120):
-        assert server.poll() is None, "the S3 server has ended"
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        assert server.poll() is None, f"the S3 server has ended: {_tail(log)}"
         try:
-            s3.files.makedirs(BUCKET, exist_ok=True)
-            s3.files.makedirs(OPEN, exist_ok=True)
-            s3.files.pipe(f"{BUCKET}/ready", b"yes")
+            files.makedirs(BUCKET, exist_ok=True)
+            files.makedirs(OPEN, exist_ok=True)
+            files.pipe(f"{BUCKET}/ready", b"yes")
             return
         except Exception as error:
             last = error
             time.sleep(0.25)
-    raise AssertionError(f"the S3 server does not serve: {last!r}")
+    raise AssertionError(f"the S3 server does not serve: {last!r}: {_tail(log)}")
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-20:])
 
 
 @dataclass
