@@ -43,13 +43,15 @@ def wait_for(look: Callable[[], T | None], seconds: float = 90) -> T:
     raise AssertionError(f"waited {seconds} s in vain")
 
 
-def artifacts(key: str) -> list[Any]:
-    """Data of the artifacts of a key, the newest first."""
+def artifacts(key: str, run: Any = None) -> list[Any]:
+    """Data of the artifacts of a key, the newest first; of all flow runs, or of one."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
     with get_client(sync_client=True) as client:
         wanted = ArtifactFilter(key=ArtifactFilterKey(any_=[key]))
         found = client.read_artifacts(artifact_filter=wanted)
+    if run is not None:
+        found = [artifact for artifact in found if artifact.flow_run_id == run.id]
     found.sort(key=lambda artifact: artifact.created, reverse=True)
     return [artifact.data for artifact in found]

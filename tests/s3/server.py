@@ -98,12 +98,12 @@ def s3_server(folder: Path) -> Iterator[S3]:
         f"-s3.port={s3}", f"-s3.config={keys}", "-s3.autoCreateBucket=false", "-s3.port.iceberg=0",
         "-s3.port.lance=0",
     ]  # fmt: skip
-    written = folder / "weed.log"
-    with written.open("wb") as log:
+    log_path = folder / "weed.log"
+    with log_path.open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
         try:
             found = S3(f"http://127.0.0.1:{s3}")
-            _wait_until_it_serves(server, found, written)
+            _wait_until_it_serves(server, found, log_path)
             yield found
         finally:
             # Its data is thrown away: nothing to be put in order.
