@@ -8,7 +8,8 @@
 --   intervals   |-----|   |--|    |----|             = 3 - 0
 --   overlap         ==    ==      ==         overlap = lasted at its end - lasted at its start
 --
--- Columns: track, t_ns, begun, ended, lasted_ns.
+-- Columns: track, t_ns, begun, ended, lasted_ns (a HUGEINT: many together last more than the 292
+-- years of a BIGINT).
 CREATE OR REPLACE MACRO _interval_points(intervals) AS TABLE
 WITH given AS (
     SELECT i.track AS track, i.start_ns::BIGINT AS start_ns, i.end_ns::BIGINT AS end_ns
@@ -38,7 +39,7 @@ counted AS (
 
 SELECT
     track, t_ns, begun, ended,
-    COALESCE(SUM((begun - ended) * gap_ns) OVER (
+    COALESCE(SUM((begun - ended)::HUGEINT * gap_ns) OVER (
         PARTITION BY track ORDER BY t_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ), 0)::BIGINT AS lasted_ns
+    ), 0) AS lasted_ns
 FROM counted;

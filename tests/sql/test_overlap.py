@@ -158,3 +158,20 @@ def test_a_sum_that_no_column_holds_is_null_and_the_rest_is_there(small: SmallLa
     assert small.ask(query, [intervals]) == [
         ("op", 2, 220_000, None, 220_000), ("Step:ModeKeys.TRAIN", 1, 110_000, None, 110_000)
     ]  # fmt: skip
+    whole = [{"start_ns": 0, "end_ns": day}] * 110_000
+    assert small.ask(query, [whole]) == [
+        ("Step:ModeKeys.TRAIN", 1, 110_000, None, None), ("op", 2, 220_000, None, None)
+    ]  # fmt: skip
+
+
+def test_what_lies_after_intervals_of_a_thousand_years_is_summed_all_the_same(
+    small: SmallLake,
+) -> None:
+    end = 4 * 10**18
+    small.fill("events", [{"ts_ns": end - 5, "end_ns": end + 5}, step(0, 0, end)])
+    intervals = [{"start_ns": 0, "end_ns": end}] * 8
+    columns = "SELECT name, pairs, dur_ns, overlap_ns FROM"
+    query = f"{columns} overlap_during('job', ?::STRUCT(start_ns BIGINT, end_ns BIGINT)[])"
+    assert small.ask(query, [intervals]) == [
+        ("Step:ModeKeys.TRAIN", 8, None, None), ("op", 8, 80, 40)
+    ]  # fmt: skip
