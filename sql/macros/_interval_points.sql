@@ -32,14 +32,14 @@ counted AS (
         track, t_ns,
         (SUM(begun) OVER line)::BIGINT AS begun,
         (SUM(ended) OVER line)::BIGINT AS ended,
-        LEAD(t_ns) OVER line - t_ns AS gap_ns
+        (LEAD(t_ns) OVER line)::HUGEINT - t_ns AS gap_ns
     FROM changes
     WINDOW line AS (PARTITION BY track ORDER BY t_ns)
 )
 
 SELECT
     track, t_ns, begun, ended,
-    COALESCE(SUM((begun - ended)::HUGEINT * gap_ns) OVER (
+    COALESCE(SUM((begun - ended) * gap_ns) OVER (
         PARTITION BY track ORDER BY t_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     ), 0) AS lasted_ns
 FROM counted;

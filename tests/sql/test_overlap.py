@@ -175,3 +175,11 @@ def test_what_lies_after_intervals_of_a_thousand_years_is_summed_all_the_same(
     assert small.ask(query, [intervals]) == [
         ("Step:ModeKeys.TRAIN", 8, None, None), ("op", 8, 80, 40)
     ]  # fmt: skip
+
+
+def test_an_interval_longer_than_a_number_of_nanoseconds_holds(small: SmallLake) -> None:
+    small.fill("events", [{"ts_ns": 0, "end_ns": 10}])
+    columns = "SELECT name, pairs, dur_ns, overlap_ns FROM"
+    query = f"{columns} overlap_during('job', ?::STRUCT(start_ns BIGINT, end_ns BIGINT)[])"
+    intervals = [{"start_ns": -9 * 10**18, "end_ns": 9 * 10**18}] * 2
+    assert small.ask(query, [intervals]) == [("op", 2, 20, 20)]
