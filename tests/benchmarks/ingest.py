@@ -21,12 +21,13 @@ import time
 from pathlib import Path
 
 INGEST = """
-import resource, sys, time
+import sys, time
 started = time.perf_counter()
 import pipeline
 report = pipeline.ingest(sys.argv[1], sys.argv[2])
 seconds = time.perf_counter() - started
-print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, report.events)
+status = open("/proc/self/status").read()
+print(seconds, int(status.split("VmHWM:")[1].split()[0]) / 1024, report.events)
 """
 ORJSON = """
 import gc, sys, time, orjson

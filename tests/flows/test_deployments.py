@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_api")]
 
 
 def runs_of(deployment: str) -> list[Any]:
-    """The flow runs of a deployment that have ended, the first one first."""
+    """The flow runs of a deployment in the order of their schedule, also those to come."""
     from prefect.client.orchestration import get_client
     from prefect.exceptions import ObjectNotFound
 
@@ -32,13 +32,23 @@ def runs_of(deployment: str) -> list[Any]:
         except ObjectNotFound:
             return []
         runs = [run for run in client.read_flow_runs() if run.deployment_id == found.id]
-    ended = [run for run in runs if run.state is not None and run.state.is_final()]
-    return sorted(ended, key=lambda run: run.end_time)
+    return sorted(runs, key=lambda run: run.expected_start_time)
 
 
-def follows(run: Any, first: Any) -> bool:
-    """Whether a run has begun when the first one had ended."""
-    return run.start_time is not None and run.start_time >= first.end_time
+def is_over(run: Any) -> bool:
+    return run.state is not None and run.state.is_final()
+
+
+def first_two(runs: list[Any]) -> list[Any] | None:
+    """The first two runs where both have ended."""
+    two = runs[:2]
+    return two if len(two) == 2 and all(map(is_over, two)) else None
+
+
+def after(first: Any, runs: list[Any]) -> Any:
+    """A run that has ended, and began when the first one had ended; None where there is none."""
+    later = (r for r in runs if is_over(r) and r.start_time and r.start_time >= first.end_time)
+    return next(later, None)
 
 
 def test_a_process_that_serves_runs_on_time(
@@ -56,13 +66,14 @@ def test_a_process_that_serves_runs_on_time(
                                    stderr=log)  # fmt: skip
         try:
             name = "ingest-traces/served"
-            first, second = wait_for(lambda: r[:2] if len(r := runs_of(name)) >= 2 else None)
+            first, second = wait_for(lambda: first_two(runs_of(name)))
             # On a slow machine the second may begin before the first ends, and read the same.
-            later = wait_for(lambda: next((r for r in runs_of(name) if follows(r, first)), None))
+            later = wait_for(lambda: after(first, runs_of(name)))
         finally:
             serving.terminate()
             serving.wait(30)
     assert (first.state.name, second.state.name) == ("Completed", "Completed"), first.state
+    assert later.state.name == "Completed", later.state
     assert second.expected_start_time - first.expected_start_time == timedelta(seconds=5)
     pipeline.ingest(job, tmp_path / "plain")
     assert rows_of(lake).equals(rows_of(tmp_path / "plain"))

@@ -60,7 +60,8 @@ class S3:
 def _free_ports(count: int) -> list[int]:
     """Ports that are free, and so is the one 10,000 above each, which the server takes too.
 
-    All are below those that Linux gives to connections, so none is taken before the server runs.
+    All are below those that Linux gives to connections, so that none of these takes one before the
+    server does.
     """
     for base in itertools.count(12_000 + time.time_ns() // 1000 % 10_000, count):
         ports = list(range(base, base + count))
