@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from pipeline.commands.options import storage_options
-from pipeline.errors import SOME_FAILED, TracelakeError, storage_error
+from pipeline.errors import SOME_FAILED, TracelakeError, UsageError, storage_error
 
 __all__ = ["record"]
 
@@ -56,6 +56,8 @@ def record(
     from pipeline.store.storage import lake_path
 
     options = storage_options(storage)
+    if out == "":
+        raise UsageError("--out is empty: give a folder, or leave it out")
     folder = Path(out) if out is not None else _folder_for(command[0])
     recorder = SystemRecorder(folder, interval)
     if lake is not None:

@@ -16,14 +16,20 @@ from pipeline.extras import extra
 from pipeline.record.faults import Faults
 from pipeline.record.timeline import THREAD, Track
 
-__all__ = ["Backward", "Pass", "add_nodes"]
+__all__ = ["Backward", "Pass", "Passed", "add_nodes"]
 
-Write = Callable[[list[tuple[str, int, int, Track]]], object]
-"""Gets passes: the name of a module, start and end in nanoseconds, and the thread."""
+Passed = tuple[str, int, int, Track]
+"""A pass: the name of a module, start and end in nanoseconds, and the thread."""
+Write = Callable[[Callable[[], list[Passed]], int], object]
+"""Gets what tells the passes of a run of a graph, and when that was over."""
+
+_DEPTH = 8
+_LONG = 100
 
 
-def add_nodes(value: Any, nodes: dict[Any, None], tensor: type) -> None:
-    """Add the nodes of autograd's graph behind the tensors in what a module takes or gives.
+def add_nodes(value: Any, nodes: dict[Any, None], tensor: type, depth: int = _DEPTH) -> None:
+    """Add the nodes of autograd's graph behind the tensors in what a module takes or gives, as far
+    down as it is nested ``depth`` times.
 
     Types alone decide what to look at: a batch may answer, or change, for whatever it is asked.
     """
@@ -31,15 +37,19 @@ def add_nodes(value: Any, nodes: dict[Any, None], tensor: type) -> None:
         node = value.grad_fn  # type: ignore[attr-defined]
         if node is not None:
             nodes[node] = None
+    elif depth == 0:
+        return
     elif isinstance(value, list | tuple):
-        for part in value:
-            add_nodes(part, nodes, tensor)
+        # Of the same kind are those of a long one, as of numbers: there is nothing in them.
+        if len(value) < _LONG or isinstance(value[0], tensor | list | tuple | dict):
+            for part in value:
+                add_nodes(part, nodes, tensor, depth - 1)
     elif isinstance(value, dict):
         for part in dict.values(value):
-            add_nodes(part, nodes, tensor)
+            add_nodes(part, nodes, tensor, depth - 1)
     else:
         for name in getattr(type(value), "__dataclass_fields__", ()):
-            add_nodes(getattr(value, name, None), nodes, tensor)
+            add_nodes(getattr(value, name, None), nodes, tensor, depth - 1)
 
 
 class Pass:
@@ -84,15 +94,17 @@ class Backward:
         """Watch the pass of a call that took what these nodes made and gave what those made, and
         in which those other calls were made; None if there will be none.
         """
-        if not outputs or outputs.keys() <= inputs.keys():
+        # What it has handed on is not its own.
+        own = [node for node in outputs if node not in inputs]
+        if not own:
             return None
         made = Pass(name, inner)
-        for node in outputs:
+        for node in own:
             self._hook(node)[1].append(made)
         for node in inputs:
             self._hook(node)[0].append(made)
         if not inputs and not inner:
-            self._end_with(made, self._last_nodes(outputs))
+            self._end_with(made, self._last_nodes(own))
         return made
 
     def settle(self, track: Track | None = None) -> None:
@@ -157,17 +169,18 @@ class Backward:
 
     def _over(self, graph: int, now: int) -> None:
         with self._faults.harmless("Backward"):
-            self._write(_passes(self._came.pop(graph, []), now))
+            came = self._came.pop(graph, [])
+            self._write(lambda: _passes(came, now), now)
 
 
-def _passes(came: list[_Came], over: int) -> list[tuple[str, int, int, Track]]:
+def _passes(came: list[_Came], over: int) -> list[Passed]:
     """The passes of a run of a graph, from the nodes that came and the time at which it was over,
     in the order in which they ended.
     """
     # One pass of a graph that is run again is another each time.
     running: dict[Pass, list[Any]] = {}  # start, thread, how many nodes have ended it, last, next
     begun: set[Pass] = set()
-    ended: list[tuple[str, int, int, Track]] = []
+    ended: list[Passed] = []
     latest: list[Any] | None = None
     for ending, beginning, now, track in sorted(came, key=lambda each: each[2]):
         if latest is not None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pipeline.errors import UsageError
 
@@ -22,19 +23,19 @@ def run_command(command: Sequence[str], meanwhile: Callable[[], object]) -> int:
     give its exit code; 128 and the number of the signal that ended it.
 
     Signals that this process gets go on to the command, but for those that a terminal has sent to
-    both. Raises ``CommandError`` where it cannot be started.
+    both. Raises ``CommandError`` where it cannot be started, and what ``meanwhile`` raises: then
+    the command is ended.
     """
     signals = {getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)}
     if not hasattr(signal, "sigwait"):
-        process = _start(command, lambda: None)
-        meanwhile()
+        process = _start(command, lambda: None, meanwhile)
         return _exit_code(process.wait())
     # Blocked before it starts, so that none is lost, and let through again in the command.
     watched = {*signals, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
-        process = _start(command, lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before))
-        meanwhile()
+        unblock = partial(signal.pthread_sigmask, signal.SIG_SETMASK, before)
+        process = _start(command, unblock, meanwhile)
         while process.poll() is None:
             number, is_of_terminal = _next(watched)
             if number != signal.SIGCHLD and not is_of_terminal:
@@ -52,13 +53,22 @@ class CommandError(UsageError):
         self.exit_code = exit_code
 
 
-def _start(command: Sequence[str], in_child: Callable[[], object]) -> subprocess.Popen[bytes]:
+def _start(
+    command: Sequence[str], in_child: Callable[[], object], meanwhile: Callable[[], object]
+) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(command, preexec_fn=in_child if os.name == "posix" else None)
+        process = subprocess.Popen(command, preexec_fn=in_child if os.name == "posix" else None)
     except FileNotFoundError as error:
         raise CommandError(f"{command[0]}: there is no such command", NOT_FOUND) from error
     except OSError as error:
         raise CommandError(f"{command[0]}: {error.strerror}", NOT_EXECUTABLE) from error
+    try:
+        meanwhile()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return process
 
 
 def _next(watched: set[signal.Signals]) -> tuple[int, bool]:

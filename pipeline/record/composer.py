@@ -73,15 +73,15 @@ class SystemProfiler(_Callback):  # type: ignore[misc]
             self._ticks.stop()
 
     def _emit(self, profiler: Any, cpu: samplers.Sampler, now: float) -> None:
-        groups: list[tuple[str, bool, Callable[[], Iterator[Marker]]]] = [
-            ("cpu", self.profile_cpu, lambda: _cpu(cpu, now)),
-            ("memory", self.profile_memory, _cuda),
-            ("memory", self.profile_memory, _memory),
-            ("disk", self.profile_disk, _disk),
-            ("net", self.profile_net, _network),
+        groups: list[tuple[str, str, bool, Callable[[], Iterator[Marker]]]] = [
+            ("cpu", "cpu", self.profile_cpu, lambda: _cpu(cpu, now)),
+            ("cuda", "memory", self.profile_memory, _cuda),
+            ("memory", "memory", self.profile_memory, _memory),
+            ("disk", "disk", self.profile_disk, _disk),
+            ("network", "net", self.profile_net, _network),
         ]
-        for category, is_wanted, markers in groups:
-            with self._faults.harmless(category):
+        for what, category, is_wanted, markers in groups:
+            with self._faults.harmless(what):
                 for name, values in markers() if is_wanted else ():
                     profiler.marker(name, categories=[category]).counter(values)
 

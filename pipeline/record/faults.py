@@ -28,7 +28,7 @@ class Faults:
 
 
 class _Harmless:
-    # A generator would cost more than what it guards: every module of a model enters this.
+    # A generator would cost more than what it guards: every batch of a training enters this.
     __slots__ = ("_faults", "_name")
 
     def __init__(self, faults: Faults, name: str) -> None:

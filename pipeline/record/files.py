@@ -8,22 +8,35 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import uuid
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from pipeline.errors import UsageError, storage_error
 from pipeline.locks import lock
 from pipeline.settings import JOB_END
 
-__all__ = ["OpenFile", "Presence", "hour_of", "node_name", "rank_of"]
+__all__ = ["OpenFile", "Presence", "after_fork", "hour_of", "node_name", "rank_of"]
 
 _OPEN = ".tmp"
 _WRITER = ".writer-"
 _FOLDERS = ("system", "framework")
 _NODE_BYTES = 180  # of the 255 that a file name may have
+_MAX_RANK = 10**9 - 1
+# What stands behind a node in the names of files; within one it would be read as that.
+_READ_OTHERWISE = re.compile(r"_rank\d+$|\.json(\.|$)")
+
+
+def after_fork(work: Callable[[], object]) -> None:
+    """Do something in every process that is forked; where there are none, nothing."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=work)
 
 
 def hour_of(seconds: float) -> str:
@@ -43,8 +56,9 @@ def node_name(given: str | None) -> str:
         not isinstance(node, str)
         or not node
         or "/" in node
-        or "\0" in node
+        or not node.isprintable()
         or node.startswith(".")
+        or _READ_OTHERWISE.search(node)
     ):
         raise UsageError(f"{node!r} is no name for a node: files are named by it")
     if len(node.encode()) > _NODE_BYTES:
@@ -57,8 +71,8 @@ def rank_of(given: int | None) -> int | None:
 
     Raises ``UsageError`` for what is no rank.
     """
-    if given is not None and (type(given) is not int or given < 0):
-        raise UsageError(f"a rank of {given!r}: ranks are whole numbers from 0")
+    if given is not None and (type(given) is not int or not 0 <= given <= _MAX_RANK):
+        raise UsageError(f"a rank of {given!r}: ranks are whole numbers from 0 to {_MAX_RANK:,}")
     told = os.environ.get("RANK", "")
     return int(told) if given is None and told.isdecimal() else given
 
@@ -66,12 +80,18 @@ def rank_of(given: int | None) -> int | None:
 class OpenFile:
     """A file that grows: its name ends in ``.tmp`` until it is closed.
 
-    Raises ``FileExistsError`` where there is a file of either name already.
+    Raises ``FileExistsError`` where there is a file of either name already, ``NotADirectoryError``
+    where there is one in the place of its folder.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            # No other name in that folder would do.
+            folder = str(path.parent)
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from error
         self._open = path.with_name(path.name + _OPEN)
         self._file = self._open.open("xb")
         # Asked last: whoever closed it in the meantime has made this file useless.
@@ -116,7 +136,8 @@ class Presence:
     """A writer at work on a job, in its folder ``system`` or ``framework``: the job has not ended.
 
     That is a hidden file, on which the writer holds a lock for as long as it lives: so it does not
-    matter how it ends. Raises ``StorageError`` where the folder cannot be written.
+    matter how it ends, nor whether processes live on that were forked from it. Raises
+    ``StorageError`` where the folder cannot be written.
     """
 
     def __init__(self, job: Path, folder: str) -> None:
@@ -130,6 +151,8 @@ class Presence:
                 marker.unlink(missing_ok=True)
         except OSError as error:
             raise storage_error(error, f"write to {job}") from error
+        # A process has the locks of the one that it is forked from, until it closes their files.
+        after_fork(partial(_close, weakref.ref(self._file)))
 
     def leave(self) -> None:
         """The writer is done; the last one marks the end, whatever killed ones left behind."""
@@ -139,6 +162,12 @@ class Presence:
             for marker in _markers(self._job):
                 if marker.parent.is_dir():
                     marker.touch()
+
+
+def _close(inherited: weakref.ref[IO[bytes]]) -> None:
+    file = inherited()
+    if file is not None:
+        file.close()
 
 
 def _markers(job: Path) -> Iterator[Path]:

@@ -33,9 +33,14 @@ def torch_profiler(
     environment (``RANK``); ``options`` go to ``profile``. The machine is named as it names
     itself, where ``node`` is no other name, and times are the wall clock's, as with
     ``SystemRecorder`` and ``TorchHook``. A file that cannot be written is told and left out.
-    Needs ``tracelake[torch]``; raises ``UsageError`` without it, and for ``options`` that are not
-    open to choice.
+    A run that ends before its first ``wait`` and ``warmup`` steps has no file. Needs
+    ``tracelake[torch]``; raises ``UsageError`` without it, for numbers of steps that make no
+    sense, and for ``options`` that are not open to choice.
     """
+    steps = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
+    for of, count in steps.items():
+        if type(count) is not int or count < (of == "active"):
+            raise UsageError(f"{of} of {count!r} steps: give a whole number")
     for own in ("schedule", "on_trace_ready"):
         if own in options:
             raise UsageError(f"{own} is torch_profiler's own: give wait, warmup, active, repeat")
@@ -58,5 +63,5 @@ def torch_profiler(
             finally:
                 partial.unlink(missing_ok=True)
 
-    schedule = torch.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=repeat)
+    schedule = torch.profiler.schedule(**steps)
     return torch.profiler.profile(schedule=schedule, on_trace_ready=write, **options)

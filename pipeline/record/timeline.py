@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,9 +21,9 @@ from pipeline.arguments import is_number
 from pipeline.errors import UsageError
 from pipeline.record.clock import Ticks
 from pipeline.record.faults import Faults
-from pipeline.record.files import OpenFile, Presence, hour_of, node_name
+from pipeline.record.files import OpenFile, Presence, after_fork, hour_of, node_name
 
-__all__ = ["THREAD", "Args", "Timeline", "Track"]
+__all__ = ["THREAD", "Args", "Slice", "Timeline", "Track"]
 
 _T = TypeVar("_T")
 _FLUSH_NS = 250_000_000
@@ -32,6 +32,8 @@ _SUFFIX = "pythontimeline.json"
 Args = tuple[tuple[str, Any], ...]
 Track = tuple[int, str]
 """The number of a thread, and its name."""
+Slice = tuple[str, str, int, int, Args, Track]
+"""Phase, name, start and end in nanoseconds, what else is known, and the thread."""
 
 
 class _Thread(threading.local):
@@ -45,19 +47,14 @@ THREAD = _Thread()
 """The thread that asks, by ``track``."""
 
 
-def _after_fork(work: Callable[[], object]) -> None:
-    """Do something in every process that is forked; where there are none, nothing."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=work)
-
-
-_after_fork(THREAD.__init__)  # type: ignore[misc]
+after_fork(THREAD.__init__)  # type: ignore[misc]
 
 
 class Timeline:
     """Writes slices below ``out``, in ``framework/pevents/<hour>/``; safe to use from threads.
 
-    A file is closed when it has ``max_bytes``, is ``max_seconds`` old, or its hour is over. Times
+    A file is closed when it has ``max_bytes``, is ``max_seconds`` old, or its hour is over, be it
+    that nothing happens. Times
     are nanoseconds of ``time.perf_counter_ns``, which never steps; where it stands among the
     clocks of other machines is asked once for each file. ``rank`` becomes part of the names of
     the files. Raises ``UsageError`` for a ``node`` that files cannot be named by and for limits
@@ -85,12 +82,12 @@ class Timeline:
         self._pid = os.getpid()
         self._faults = Faults()
         # A slice takes a training as little time as may be: it is made a line later, with others.
-        self._waiting: deque[tuple[str, str, int, int, Args, Track]] = deque()
+        self._waiting: deque[Slice | Callable[[], list[Slice]]] = deque()
         self._last_ns = self._due_ns = 0
         self._ticks = Ticks(_FLUSH_NS / 10**9, lambda _: self._tick())
         self._presence = Presence(self.out, "framework")
         forked = weakref.WeakMethod(self._forked)
-        _after_fork(lambda: (forget := forked()) and forget())
+        after_fork(lambda: (forget := forked()) and forget())
         self._ticks.start()
 
     def slice(
@@ -109,7 +106,12 @@ class Timeline:
             return
         self._waiting.append((phase, name, start_ns, end_ns, args, track or THREAD.track))
         if end_ns > self._due_ns:
-            self._hand_over()
+            self._hand_over(end_ns)
+
+    def later(self, slices: Callable[[], list[Slice]]) -> None:
+        """Slices that are worked out when they are written, soon and by whoever writes then."""
+        if not self._closed:
+            self._waiting.append(slices)
 
     def close(self) -> None:
         """Close the file; the last writer of the job marks its end."""
@@ -129,31 +131,51 @@ class Timeline:
         self._closed = True
 
     def _tick(self) -> None:
-        """Write what waits: a training that hangs has all of it in the file."""
-        if self._waiting and time.perf_counter_ns() > self._due_ns:
-            self._hand_over()
+        """Write what waits, and close a file that is old: a training that hangs has all of it in
+        files.
+        """
+        now = time.perf_counter_ns()
+        if now > self._due_ns and (self._waiting or self._file is not None):
+            self._hand_over(now)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, now: int) -> None:
         with self._lock:
             if self._closed:
                 return
             try:
                 self._write_waiting()
-                self._rotate()
-            except OSError as error:
+                if self._file is not None and self._is_over(now):
+                    self._end_file()
+            except Exception as error:
                 self._faults.tell("write", error)
                 self._abandon()
-            self._due_ns = self._last_ns + _FLUSH_NS
+            self._due_ns = now + _FLUSH_NS
 
     def _write_waiting(self) -> None:
         lines: list[str] = []
-        while self._waiting:
-            self._add(lines, *self._waiting.popleft())
+        for slice in self._slices():
+            try:
+                self._add(lines, *slice)
+            except (TypeError, ValueError) as error:
+                # What cannot be told of it costs nothing but itself.
+                self._faults.tell(slice[0], error)
         if lines:
             assert self._file is not None
             text = ",\n".join(lines)
             self._file.write(f",\n{text}" if self._size else f"[\n{text}")
             self._size += len(text)
+
+    def _slices(self) -> Iterator[Slice]:
+        """All that wait."""
+        while self._waiting:
+            item = self._waiting.popleft()
+            if not callable(item):
+                yield item
+            else:
+                slices: list[Slice] = []
+                with self._faults.harmless("slices"):
+                    slices = item()
+                yield from slices
 
     def _add(
         self,
@@ -228,16 +250,10 @@ class Timeline:
             except FileExistsError:
                 end_ns += 1000
 
-    def _rotate(self) -> None:
-        if self._file is None:
-            return
-        is_old = self._last_ns - self._zero_ns > self._max_ns
-        if (
-            is_old
-            or self._size > self._max_bytes
-            or self._path(self._last_ns).parent != self._hour
-        ):
-            self._end_file()
+    def _is_over(self, now: int) -> bool:
+        """Whether the file is to be closed."""
+        is_old = now - self._zero_ns > self._max_ns
+        return is_old or self._size > self._max_bytes or self._path(now).parent != self._hour
 
     def _end_file(self) -> None:
         if self._file is None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import operator
 import os
-import sys
 import threading
+from collections.abc import Callable, Iterator
 from time import perf_counter_ns
 from types import TracebackType
 from typing import Any
@@ -13,11 +14,12 @@ from weakref import WeakKeyDictionary
 
 from pipeline.errors import UsageError
 from pipeline.extras import extra
-from pipeline.record.backward import Backward, Pass, add_nodes
+from pipeline.record.backward import Backward, Passed, add_nodes
 from pipeline.record.faults import Faults
 from pipeline.record.files import rank_of
+from pipeline.record.running import Running, Under
 from pipeline.record.steps import Steps
-from pipeline.record.timeline import THREAD, Args, Timeline, Track
+from pipeline.record.timeline import THREAD, Args, Timeline
 from pipeline.record.watched import Call, Loader, watch_calls
 
 __all__ = ["TorchHook"]
@@ -52,9 +54,9 @@ class TorchHook:
         self._graph = torch._C._current_graph_task_id  # -1 outside of a backward pass
         self._backward = Backward(self._write_backward, self._graph, self._faults)
         self._lock = threading.RLock()
-        self._running = _Running()
+        self._running = Running(torch)
         self._handles: list[Any] = []
-        self._has_passed = False
+        self._has_passed = self._is_closed = False
         self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
         self._taken: set[str] = set()
         atexit.register(self.close)
@@ -64,20 +66,23 @@ class TorchHook:
 
         Modules are named as in ``named_modules``, those of another model that have the same names
         with that model's before theirs. Of a compiled model only the whole is watched, since its
-        modules do not run by themselves. Raises ``UsageError`` for what is no module, and for one
-        that is watched already.
+        modules do not run by themselves. Raises ``UsageError`` for what is no module, for one that
+        is watched already, and of a hook that is closed.
         """
         self._watch(model, is_root=True)
 
     def register_loss(self, loss: Any) -> None:
-        """Watch the module that computes the loss."""
+        """Watch a module whose passes are no steps of their own: the one that computes the loss,
+        a teacher, a discriminator. Raises as ``register_hook`` does.
+        """
         self._watch(loss, is_root=False)
 
     def register_optimizer(self, optimizer: Any) -> None:
         """Watch an optimizer: a step of training ends when it has stepped.
 
-        Raises ``UsageError`` for what is none.
+        Raises ``UsageError`` for what is none, and of a hook that is closed.
         """
+        self._check_open()
         if not hasattr(optimizer, "register_step_post_hook"):
             raise UsageError(f"{type(optimizer).__name__} is no optimizer of PyTorch")
         self._steps.has_optimizer = True
@@ -87,7 +92,7 @@ class TorchHook:
             now = perf_counter_ns()
             try:
                 self._settle_before(optimizer)
-                self._running.stack.append(_Under(optimizer, now, is_optimizer=True))
+                self._running.local.stack.append(Under(optimizer, now, is_optimizer=True))
                 if not self._has_passed:
                     # Of a model whose passes are not seen the steps are those of its optimizer.
                     with self._lock:
@@ -98,7 +103,7 @@ class TorchHook:
         def after(optimizer: Any, *_: Any) -> None:
             end = perf_counter_ns()
             try:
-                began = self._pop(optimizer)
+                began = self._running.pop(optimizer)
                 if began is not None:
                     self._timeline.slice("Optimizer", f"{name}.step", began.start, end)
                     with self._lock:
@@ -115,12 +120,22 @@ class TorchHook:
         self._handles.append(optimizer.register_step_post_hook(after))
 
     def wrap_dataloader(self, loader: Any) -> Any:
-        """The same loader, whose fetches of batches are written."""
+        """A stand-in for the loader, whose fetches of batches are written.
+
+        Raises ``UsageError`` for what gives no batches, for one that is wrapped already, and of a
+        hook that is closed.
+        """
+        self._check_open()
+        if type(loader) is Loader and loader._watcher is self:
+            raise UsageError("this data loader is wrapped already")
+        if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
+            raise UsageError(f"{type(loader).__name__} gives no batches")
         return Loader(loader, self)
 
     def close(self) -> None:
-        """Write what is under way, close the files, and let go of all that is watched."""
+        """Write the step that is under way, close the files, and let go of all that is watched."""
         atexit.unregister(self.close)
+        self._is_closed = True
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -144,7 +159,7 @@ class TorchHook:
     def entered(self, call: Call, module: Any, given: tuple[Any, ...]) -> None:
         """A module begins to run. Its hooks call this."""
         now = perf_counter_ns()
-        stack = self._running.stack
+        stack = self._running.local.stack
         if call.is_root and self._graph() == -1:
             self._has_passed = True
             self._backward.settle(THREAD.track)
@@ -152,7 +167,7 @@ class TorchHook:
             begins = stack[0].start if stack and stack[0].is_optimizer else now
             with self._lock:
                 self._steps.begin(begins, "TRAIN" if module.training else "EVAL")
-        under = _Under(call, now)
+        under = Under(call, now)
         stack.append(under)
         if self._has_grad():
             # Asked now: what is changed in place has another node afterwards.
@@ -161,24 +176,29 @@ class TorchHook:
     def left(self, call: Call, output: Any) -> None:
         """A module has run. Its hooks call this."""
         end = perf_counter_ns()
-        under = self._pop(call)
+        under = self._running.pop(call)
         if under is None:
             return
         # Where autograd runs in this thread a forward is a checkpoint's.
         again = self._graph() != -1
         args = (*call.args, *_RECOMPUTED) if again else call.args
         self._timeline.slice("Forward", call.name, under.start, end, args)
-        stack = self._running.stack
-        # Those within another are over when that is. An interrupt leaves it there for ever.
+        stack = self._running.local.stack
+        # Those within another are over when that is, but for what an interrupt left there.
         if not again and (call.is_root or not stack or stack[-1].is_optimizer):
             with self._lock:
                 (self._steps.ran if call.is_root else self._steps.happened)(end)
+        inner = under.inner
         if self._has_grad():
             nodes: dict[Any, None] = {}
             add_nodes(output, nodes, self._torch.Tensor)
-            made = self._backward.watch(call.name, under.nodes, nodes, under.inner)
-            if made is not None and stack:
-                stack[-1].inner.append(made)
+            made = self._backward.watch(call.name, under.nodes, nodes, inner)
+            # Of what has no pass itself those within it are the caller's.
+            inner = [made] if made is not None else inner
+        if inner:
+            around = stack[-1] if stack else self._running.around(call)
+            if around is not None:
+                around.inner += inner
 
     def set_up(self, start: int, loader: Any) -> None:
         """An iterator of a data loader is made, with its workers. ``Loader`` calls this."""
@@ -189,9 +209,8 @@ class TorchHook:
 
     def fetched(self, start: int, loader: Any) -> None:
         """A batch was fetched, with which a step begins. ``Loader`` calls this."""
-        # Nothing is under way where a batch is fetched: what is there was interrupted, or raised.
-        self._running.stack.clear()
         with self._faults.harmless("DataIterator"):
+            self._running.forget_interrupted()
             self._backward.settle(THREAD.track)
             with self._lock:
                 self._steps.begin(start)
@@ -203,7 +222,12 @@ class TorchHook:
         """What a hook of a module raised. Its hooks call this."""
         self._faults.tell(name, error)
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise UsageError("this hook is closed: make another one")
+
     def _watch(self, model: Any, is_root: bool) -> None:
+        self._check_open()
         name = type(model).__name__
         if not isinstance(model, self._torch.nn.Module):
             raise UsageError(f"{name} is no module of PyTorch")
@@ -221,13 +245,21 @@ class TorchHook:
             )
         own = self._free(name)
         is_compiling = self._torch.compiler.is_compiling
+        calls: dict[str, Call] = {}
         for path, module in model.named_modules():
             if module in self._names or isinstance(module, scripted):
                 continue
             named = own if not path else path if path not in self._taken else f"{own}.{path}"
+            if path and getattr(module, "_compiled_call_impl", None) is not None:
+                self._faults.tell(named, RuntimeError(
+                    "it has compiled itself, and then no pass of it is seen; put "
+                    "torch.compile of it in its place"
+                ))  # fmt: skip
+                continue
             self._names[module] = named
-            call = Call(named, type(module).__name__, is_root and not path)
-            self._handles += watch_calls(module, call, self, is_compiling)
+            within = frozenset(calls[outer] for outer in _outer(path) if outer in calls)
+            calls[path] = call = Call(module, named, is_root and not path, within)
+            self._handles += watch_calls(call, self, is_compiling)
             if hasattr(model, "_orig_mod"):
                 break  # compiled
         self._taken.update(self._names.values())
@@ -241,35 +273,11 @@ class TorchHook:
         return free
 
     def _settle_before(self, optimizer: Any) -> None:
-        """What is left of what raised or was interrupted is over where an optimizer steps, unless
-        a model runs that does so itself.
-        """
-        self._pop(optimizer)
+        """What is left of what raised or was interrupted is over where an optimizer steps."""
+        self._running.pop(optimizer)
+        self._running.forget_interrupted()
         if self._graph() == -1:
             self._backward.settle(THREAD.track)
-        stack = self._running.stack
-        if stack and not any(under.is_optimizer for under in stack) and not self._is_in_module():
-            stack.clear()
-
-    def _is_in_module(self) -> bool:
-        """Whether a module runs in this thread."""
-        of_module = self._torch.nn.Module._wrapped_call_impl.__code__
-        frame = sys._getframe()
-        while frame is not None and frame.f_code is not of_module:
-            frame = frame.f_back  # type: ignore[assignment]
-        return frame is not None
-
-    def _pop(self, what: Any) -> _Under | None:
-        """What ends now; whatever began within it and has not ended never will."""
-        stack = self._running.stack
-        if stack and stack[-1].what is what:
-            return stack.pop()
-        for at in range(len(stack) - 1, -1, -1):
-            if stack[at].what is what:
-                found = stack[at]
-                del stack[at:]
-                return found
-        return None
 
     def _write(self, phase: str, name: str, start: int, args: Args = ()) -> int:
         end = perf_counter_ns()
@@ -280,34 +288,23 @@ class TorchHook:
         name = f"Step:ModeKeys.{mode}"
         self._timeline.slice(name, name, start, end, (("step_num", number),))
 
-    def _write_backward(self, passes: list[tuple[str, int, int, Track]]) -> None:
-        for name, start, end, track in passes:
-            self._timeline.slice("Backward", name, start, end, track=track)
-        if passes:
-            with self._lock:
-                self._steps.happened(max(end for _, _, end, _ in passes))
+    def _write_backward(self, passes: Callable[[], list[Passed]], over: int) -> None:
+        self._timeline.later(lambda: [
+            ("Backward", name, start, end, (), track) for name, start, end, track in passes()
+        ])  # fmt: skip
+        with self._lock:
+            self._steps.happened(over)
 
 
-class _Under:
-    """What is under way, a call or an optimizer: its start, what autograd knows of its input, and
-    the backward passes of the calls within it.
-    """
-
-    __slots__ = ("inner", "is_optimizer", "nodes", "start", "what")
-
-    def __init__(self, what: Any, start: int, is_optimizer: bool = False) -> None:
-        self.what, self.start, self.is_optimizer = what, start, is_optimizer
-        self.nodes: dict[Any, None] = {}
-        self.inner: list[Pass] = []
-
-
-class _Running(threading.local):
-    """What is under way in a thread, the innermost last."""
-
-    def __init__(self) -> None:
-        self.stack: list[_Under] = []
+def _outer(path: str) -> Iterator[str]:
+    """The paths of the modules that the one of a path is part of."""
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
 
 
 def _args(loader: Any) -> Args:
-    workers = getattr(loader, "num_workers", None)
-    return () if workers is None else (("num_workers", workers),)
+    try:
+        return (("num_workers", operator.index(loader.num_workers)),)
+    except (AttributeError, TypeError):
+        return ()

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from copy import copy
 from time import perf_counter_ns
 from typing import Any, Protocol
+from weakref import ref
 
 __all__ = ["Call", "Loader", "Watcher", "watch_calls"]
 
@@ -31,19 +32,21 @@ class Watcher(Protocol):
 
 
 class Call:
-    """A module that is watched: the name of its calls, and whether it is a model of its own."""
+    """A module that is watched: the name of its calls, whether it is a model of its own, and the
+    modules that it is part of.
+    """
 
-    __slots__ = ("args", "is_root", "name")
+    __slots__ = ("args", "is_root", "module", "name", "within")
 
-    def __init__(self, name: str, kind: str, is_root: bool) -> None:
-        self.name, self.is_root = name, is_root
-        self.args = (("module", kind),)
+    def __init__(self, module: Any, name: str, is_root: bool, within: frozenset[Call]) -> None:
+        self.module = ref(module)
+        self.name, self.is_root, self.within = name, is_root, within
+        self.args = (("module", type(module).__name__),)
 
 
-def watch_calls(
-    module: Any, call: Call, watcher: Watcher, is_compiling: Callable[[], bool]
-) -> Any:
+def watch_calls(call: Call, watcher: Watcher, is_compiling: Callable[[], bool]) -> Any:
     """Tell the watcher of each call of a module. Gives the handles that end it."""
+    module: Any = call.module()
     given = (call, watcher, is_compiling)
     return (
         module.register_forward_pre_hook(_Before(*given), with_kwargs=True),
@@ -84,13 +87,21 @@ class _After(_Hook):
 
 
 class Loader:
-    """A data loader whose fetches are told; whatever else is asked is the loader's answer.
+    """A data loader whose fetches are told; whatever else is asked of it or set is the loader's.
 
     A copy of it is one of the loader.
     """
 
+    _loader: Any
+    _watcher: Watcher
+
     def __init__(self, loader: Any, watcher: Watcher) -> None:
-        self._loader, self._watcher = loader, watcher
+        vars(self).update(_loader=loader, _watcher=watcher)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        # Trainers ask whether it is a DataLoader.
+        return type(self._loader)
 
     def __iter__(self) -> Iterator[Any]:
         start = perf_counter_ns()
@@ -111,8 +122,14 @@ class Loader:
     def __len__(self) -> int:
         return len(self._loader)
 
+    def __bool__(self) -> bool:
+        return bool(self._loader)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._loader, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return copy, (self._loader,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from pipeline.record import TorchHook
-from tests.record.training import Net, counts, events
+from pipeline.record.backward import add_nodes
+from tests.record.training import Net, counts, events, spans
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +43,7 @@ def test_a_checkpoint_is_computed_again(job: Path, hook: TorchHook, reentrant: b
     hook.close()
     rows = events(job)
     assert counts(rows, "Forward") == {"Checked": 3, "first": 3, "second": 6}
-    again = rows.filter(pl.col("args").str.contains("recomputed"))
+    again = rows.filter(rows["args"].str.contains("recomputed"))
     assert again["name"].to_list() == ["second"] * 3
     assert counts(rows, "Backward") == {"Checked": 3, "first": 3, "second": 3}
     assert counts(rows, "Step:ModeKeys.TRAIN") == {"Step:ModeKeys.TRAIN": 3}
@@ -84,12 +86,6 @@ def test_two_hooks_in_one_process_each_have_their_own(job: Path) -> None:
         "Sequential": 3, "0": 3, "Sequential_2": 3, "Sequential_2.0": 3,
     }  # fmt: skip
     assert rows.filter(pl.col("process_name") == "Backward")["dur_ns"].min() > 0  # type: ignore[operator]
-
-
-def spans(rows: pl.DataFrame, name: str) -> list[tuple[int, int]]:
-    """Start and end in nanoseconds of the backward passes of a module."""
-    found = rows.filter((pl.col("process_name") == "Backward") & (pl.col("name") == name))
-    return found.sort("ts_ns").select("ts_ns", "end_ns").rows()
 
 
 @pytest.mark.parametrize(
@@ -259,3 +255,50 @@ def test_a_module_that_keeps_a_state_ends_each_pass_itself(job: Path, hook: Torc
     passes = spans(events(job), "Cell")
     assert len(passes) == 5
     assert all(before[1] <= after[0] for before, after in pairwise(passes))
+
+
+def test_an_output_that_is_the_input_is_no_pass_of_its_own(job: Path, hook: TorchHook) -> None:
+    """As of a module that gives something besides, which nobody uses here."""
+
+    class Besides(nn.Linear):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[override]
+            return x, super().forward(x)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.besides, self.last = (
+                nn.Linear(4, 4), Besides(4, 4), nn.Linear(4, 1),
+            )  # fmt: skip
+
+        def forward(self, x: torch.Tensor, uses: bool) -> torch.Tensor:
+            x, more = self.besides(self.first(x))
+            out: torch.Tensor = self.last(x)
+            return out.sum() + more.sum() if uses else out.sum()
+
+    model = Model()
+    hook.register_hook(model)
+    model(torch.randn(2, 4), False).backward()
+    model(torch.randn(2, 4), True).backward()
+    hook.close()
+    assert counts(events(job), "Backward") == {"Model": 2, "first": 2, "last": 2, "besides": 1}
+
+
+def test_what_a_batch_holds_is_looked_at_as_far_as_there_can_be_tensors() -> None:
+    class Numbers(list[int]):
+        def __iter__(self) -> Iterator[int]:
+            raise AssertionError
+
+    @dataclass
+    class Node:
+        value: torch.Tensor
+        parent: Node | None = None
+
+    tensor = torch.ones(2, requires_grad=True) * 2
+    node = Node(tensor)
+    node.parent = Node(tensor + 1, node)
+    many: list[Any] = [tensor] * 1000
+    for given, count in ((Numbers(range(1000)), 0), (many, 1), (node, 2), ([None, tensor], 1)):
+        nodes: dict[Any, None] = {}
+        add_nodes([given], nodes, torch.Tensor)
+        assert len(nodes) == count

@@ -109,8 +109,22 @@ def test_wrong_options(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert b"no such option" in done.stderr.lower()
     assert list(tmp_path.iterdir()) == []
+    done = record(tmp_path, "--out", "", "true")
+    assert (done.returncode, done.stderr.decode()) == (
+        2, "tracelake: --out is empty: give a folder, or leave it out\n",
+    )  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
     (tmp_path / "job").write_text("no folder")
-    assert record(tmp_path, "true").returncode in (2, 6)
+    assert record(tmp_path, "true").returncode == 2
+
+
+def test_a_command_is_ended_where_nothing_can_be_recorded(tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "system").write_text("no folder")
+    # Its output would stay open for as long as it runs.
+    done = record(tmp_path, "sleep", "250", timeout=60)
+    assert done.returncode == 6
+    assert done.stderr.decode().startswith(f"tracelake: cannot write to {tmp_path / 'job'}: ")
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGALRM", "SIGUSR1"])

@@ -36,9 +36,6 @@ class Profiler:
         return SimpleNamespace(counter=counter)
 
 
-HAS_TORCH = find_spec("torch") is not None
-
-
 @pytest.fixture
 def callback(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The class, on top of Composer's or of a class of the same protocol."""
@@ -47,15 +44,9 @@ def callback(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         for name in ("composer", "composer.core", "composer.core.callback"):
             monkeypatch.setitem(sys.modules, name, ModuleType(name))
         sys.modules["composer.core.callback"].Callback = type("Callback", (), {})  # type: ignore[attr-defined]
-    if not HAS_TORCH:
-        stats = {
-            "allocated_bytes.all.current": 7, "allocated_bytes.all.peak": 9,
-            "allocated_bytes.small_pool.peak": 1, "num_alloc_retries": 2,
-        }  # fmt: skip
-        cuda = SimpleNamespace(memory_stats=lambda: stats)
-        torch = ModuleType("torch")
-        torch.cuda = cuda  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "torch", torch)
+    if find_spec("torch") is None:
+        monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+        sys.modules["torch"].cuda = SimpleNamespace(memory_stats=dict)  # type: ignore[attr-defined]
     yield import_module("pipeline.record.composer").SystemProfiler
     sys.modules.pop("pipeline.record.composer", None)
 
@@ -74,6 +65,13 @@ def test_markers_are_composers_with_the_right_units(
     callback: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(psutil, "swap_memory", lambda: SimpleNamespace(used=1024, free=512))
+    import torch
+
+    stats = {
+        "allocated_bytes.all.current": 7, "allocated_bytes.all.peak": 9,
+        "allocated_bytes.small_pool.peak": 1, "num_alloc_retries": 2,
+    }  # fmt: skip
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda: stats)
     memory = SimpleNamespace(used=2048, available=4096)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
     disk = SimpleNamespace(read_count=1, write_count=2, read_bytes=3, write_bytes=4, read_time=5,
@@ -85,14 +83,10 @@ def test_markers_are_composers_with_the_right_units(
                    profile_disk=True, profile_net=True)  # fmt: skip
     share = got.counters.pop("cpu")["cpu_percent"]
     assert 0 <= share <= 100
-    cuda = {name: got.counters.pop(name) for name in list(got.counters) if "/cuda/" in name}
-    if not HAS_TORCH:
-        assert cuda == {
-            "memory/cuda/current_allocated_bytes": {"current_allocated_bytes": 7},
-            "memory/cuda/peak_allocated_bytes": {"peak_allocated_bytes": 9},
-            "memory/cuda/alloc_retries": {"alloc_retries": 2},
-        }
     assert got.counters == {
+        "memory/cuda/current_allocated_bytes": {"current_allocated_bytes": 7},
+        "memory/cuda/peak_allocated_bytes": {"peak_allocated_bytes": 9},
+        "memory/cuda/alloc_retries": {"alloc_retries": 2},
         "memory/swap": {"used_bytes": 1024, "free_bytes": 512},
         "memory/virtual": {"used_bytes": 2048, "available_bytes": 4096},
         "disk/sda/read_count": {"read_count": 1}, "disk/sda/write_count": {"write_count": 2},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from torch import nn
 
 from pipeline.errors import UsageError
 from pipeline.record import TorchHook, torch_profiler
+from pipeline.record.files import hour_of
 from pipeline.record.timeline import Timeline
 from tests.record.training import Net, counts, events, train
 
@@ -122,35 +124,6 @@ def test_an_exception_in_a_module_does_not_confuse_the_next(job: Path, hook: Tor
         assert any(a <= ts and end <= b for a, b in outer)
 
 
-class Interrupted(nn.Module):
-    """Is interrupted while ``is_now``."""
-
-    is_now = True
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if self.is_now:
-            raise KeyboardInterrupt
-        return x * 2
-
-
-def test_steps_after_an_interrupt(job: Path, hook: TorchHook) -> None:
-    """As of a cell in a notebook: PyTorch tells hooks of exceptions, but not of this."""
-
-    interrupted = Interrupted()
-    model = nn.Sequential(nn.Linear(2, 2), interrupted).eval()
-    hook.register_hook(model)
-    with pytest.raises(KeyboardInterrupt):
-        model(torch.randn(1, 2))
-    interrupted.is_now = False
-    for _ in range(3):
-        model(torch.randn(1, 2))
-    hook.close()
-    rows = events(job)
-    # The first pass is in the step of the one that was interrupted, which has not ended.
-    assert counts(rows, "Step:ModeKeys.EVAL") == {"Step:ModeKeys.EVAL": 3}
-    assert counts(rows, "Forward") == {"Sequential": 3, "0": 4, "1": 3}
-
-
 def test_a_fault_where_a_module_begins_leaves_the_outer_one(
     job: Path, hook: TorchHook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,9 +139,92 @@ def test_a_fault_where_a_module_begins_leaves_the_outer_one(
     assert counts(events(job), "Forward") == {"Sequential": 1, "0": 1, "1": 1}
 
 
+@pytest.mark.parametrize("steps", [{"active": 0}, {"wait": -1}, {"warmup": "1"}, {"repeat": 1.5}])
+def test_numbers_of_steps_that_make_no_sense(job: Path, steps: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"{next(iter(steps))} of .* steps: give a whole number"):
+        torch_profiler(job, **steps)
+
+
 def test_what_torch_profiler_decides_itself(job: Path) -> None:
     with pytest.raises(UsageError, match="schedule is torch_profiler's own: give wait"):
         torch_profiler(job, schedule=None)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_cannot_be_told_of_a_slice_costs_nothing_but_itself(
+    job: Path, caplog: pytest.LogCaptureFixture, ends: bool
+) -> None:
+    """Whoever writes it: the next slice, or the thread that writes what waits."""
+    timeline = Timeline(job, "n1")
+    start = time.perf_counter_ns()
+    timeline.slice("Forward", "before", start, start + 1)
+    timeline.slice("Backward", "odd", start + 2, start + 3, (("what", object()),))
+    timeline.slice("Backward", "odd", start + 4, start + 5, (("what", []),))
+    timeline.slice("Backward", "after", start + 6, start + 7)
+    timeline.later(lambda: 1 / 0)  # type: ignore[arg-type,return-value]
+    timeline.later(lambda: [("Forward", "last", start + 8, start + 9, (), (1, "thread"))])
+    if ends:
+        timeline.close()
+    until = time.monotonic() + 30
+    while '"last"' not in "".join(path.read_text() for path in job.rglob("*.json*")):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert [record.getMessage().partition(" fails")[0] for record in caplog.records] == [
+        "recording: Backward", "recording: slices",
+    ]  # fmt: skip
+    if not ends:
+        timeline.slice("Forward", "still", start + 10, start + 11)
+    timeline.close()
+    rows = events(job)
+    assert counts(rows, "Backward") == {"after": 1}
+    assert set(counts(rows, "Forward")) == {"before", "last"} | (set() if ends else {"still"})
+
+
+def test_a_closed_hook_watches_nothing(job: Path) -> None:
+    hook = TorchHook(job)
+    hook.close()
+    model = nn.Linear(2, 2)
+    for watch, what in (
+        (hook.register_hook, model),
+        (hook.register_loss, model),
+        (hook.register_optimizer, torch.optim.SGD(model.parameters(), lr=0.1)),
+        (hook.wrap_dataloader, [1]),
+    ):
+        with pytest.raises(UsageError, match="this hook is closed: make another one"):
+            watch(what)
+    assert not model._forward_hooks
+
+
+def test_a_module_that_has_compiled_itself_is_told(
+    job: Path, hook: TorchHook, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2)))
+    model[1].compile(backend="eager")
+    hook.register_hook(model)
+    (told,) = (record.getMessage() for record in caplog.records)
+    assert told.startswith("recording: 1 fails and is left out while it does: it has compiled")
+    model(torch.randn(1, 2)).sum().backward()
+    hook.close()
+    rows = events(job)
+    assert counts(rows, "Forward") == {"Sequential": 1, "0": 1}
+    assert counts(rows, "Backward") == {"Sequential": 1, "0": 1}
+
+
+def test_a_file_in_the_place_of_a_folder_does_not_hold_up_the_training(
+    job: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = job / "framework" / "pevents"
+    folder.mkdir(parents=True)
+    now = time.time()
+    for hour in (now, now + 3600):
+        (folder / hour_of(hour)).write_text("no folder")
+    model = nn.Linear(2, 2)
+    with TorchHook(job, "n1") as hook:
+        hook.register_hook(model)
+        model(torch.randn(1, 2))
+    told = [record.getMessage() for record in caplog.records]
+    assert told[0].startswith("recording: write fails")
+    assert all("Not a directory" in text for text in told)
 
 
 class Asked(defaultdict[str, Any]):
@@ -209,77 +265,3 @@ def test_torchscript_is_refused_as_a_model_and_left_out_within_one(
     model(torch.randn(1, 2))
     hook.close()
     assert counts(events(job), "Forward") == {"Sequential": 1, "0": 1}
-
-
-def test_what_an_interrupt_left_under_way_is_over_with_the_next_batch(
-    job: Path, hook: TorchHook
-) -> None:
-    model = nn.Linear(3, 2)
-    hook.register_hook(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    hook.register_optimizer(optimizer)
-
-    def interrupted() -> float:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        optimizer.step(interrupted)
-    assert len(hook._running.stack) == 1
-    for x in hook.wrap_dataloader([torch.randn(1, 3)] * 3):
-        assert hook._running.stack == []
-        model(x).sum().backward()
-        optimizer.step()
-    hook.close()
-    assert counts(events(job), "Optimizer") == {"SGD.step": 3}
-
-
-def test_what_an_interrupt_left_under_way_is_over_where_an_optimizer_steps(
-    job: Path, hook: TorchHook
-) -> None:
-    """Where nobody tells of batches."""
-
-    interrupted = Interrupted()
-    model = nn.Sequential(nn.Linear(2, 2), interrupted)
-    hook.register_hook(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    hook.register_optimizer(optimizer)
-    with pytest.raises(KeyboardInterrupt):
-        model(torch.randn(1, 2))
-    assert len(hook._running.stack) == 2
-    interrupted.is_now = False
-    for _ in range(3):
-        model(torch.randn(1, 2)).sum().backward()
-        optimizer.step()
-        assert hook._running.stack == []
-    hook.close()
-    rows = events(job)
-    assert counts(rows, "Optimizer") == {"SGD.step": 3}
-    assert counts(rows, "Backward") == {"Sequential": 3, "0": 3, "1": 3}
-
-
-def test_an_optimizer_that_steps_within_a_model_leaves_it_under_way(
-    job: Path, hook: TorchHook
-) -> None:
-    """As where a model learns in its own forward."""
-
-    class Learns(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = nn.Linear(2, 2)
-            self.optimizer = torch.optim.SGD(self.inner.parameters(), lr=0.1)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            self.inner(x).sum().backward()
-            self.optimizer.step()
-            out: torch.Tensor = self.inner(x)
-            return out
-
-    model = Learns()
-    hook.register_hook(model)
-    hook.register_optimizer(model.optimizer)
-    for _ in range(2):
-        model(torch.randn(1, 2))
-    hook.close()
-    rows = events(job)
-    assert counts(rows, "Forward") == {"Learns": 2, "inner": 4}
-    assert counts(rows, "Optimizer") == {"SGD.step": 2}

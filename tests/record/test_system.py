@@ -407,7 +407,9 @@ def test_an_interval_that_is_none(job: Path, interval: Any) -> None:
         SystemRecorder(job, interval)
 
 
-@pytest.mark.parametrize("node", ["", "a/b", ".hidden", "nul\0", 5])
+@pytest.mark.parametrize(
+    "node", ["", "a/b", ".hidden", "nul\0", "a\nb", "n_rank3", "x.json", "x.json.gz", 5]
+)
 def test_a_node_that_no_file_can_be_named_by(job: Path, node: Any) -> None:
     with pytest.raises(UsageError, match="is no name for a node"):
         SystemRecorder(job, node=node)
@@ -418,8 +420,8 @@ def test_arguments_that_make_no_sense(job: Path) -> None:
         SystemRecorder(job, node="n" * 181)
     with pytest.raises(UsageError, match="give True, False or 'auto'"):
         SystemRecorder(job, gpu="yes")  # type: ignore[arg-type]
-    for rank in (-1, "0", 1.0, True):
-        with pytest.raises(UsageError, match="ranks are whole numbers from 0"):
+    for rank in (-1, "0", 1.0, True, 10**9):
+        with pytest.raises(UsageError, match="ranks are whole numbers from 0 to 999,999,999"):
             rank_of(rank)  # type: ignore[arg-type]
     with SystemRecorder(job, node="n" * 180) as recorder:
         pass

@@ -40,12 +40,14 @@ def test_files_are_closed_when_they_are_large_or_old(job: Path, limit: dict[str,
 def test_a_file_that_can_grow_no_more_is_followed_by_another(job: Path) -> None:
     """As where the disk is full for a while: what was written is read, and what comes after."""
     script = """
-import resource, sys
+import resource, sys, time
 from pipeline.record.timeline import Timeline
+start = time.perf_counter_ns()
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 timeline = Timeline(sys.argv[1], "n1")
 for number in range(1_100):
-    timeline.slice("Forward", f"m{number}", number * 1_000_000, number * 1_000_000 + 1)
+    ts = start + number * 1_000_000
+    timeline.slice("Forward", f"m{number}", ts, ts + 1)
 timeline.close()
 """
     subprocess.run([sys.executable, "-c", script, str(job)], check=True)
@@ -62,14 +64,56 @@ timeline.close()
 
 def test_what_a_training_did_before_it_hangs_is_in_the_file(job: Path) -> None:
     timeline = Timeline(job, "n1")
+    start = time.perf_counter_ns()
     for number in range(20):
-        timeline.slice("Forward", f"m{number}", number * 1_000_000, number * 1_000_000 + 1)
+        ts = start + number * 1_000_000
+        timeline.slice("Forward", f"m{number}", ts, ts + 1)
     until = time.monotonic() + 30
     while '"m19"' not in "".join(path.read_text() for path in job.rglob("*.json.tmp")):
         assert time.monotonic() < until
         time.sleep(0.01)
     assert pipeline.ingest(job, job.parent / "lake", job_ended=True).events == 20
     timeline.close()
+
+
+def test_a_file_is_closed_by_its_age_where_nothing_happens(job: Path) -> None:
+    timeline = Timeline(job, "n1", max_seconds=0.5)
+    start = time.perf_counter_ns()
+    timeline.slice("Forward", "only", start, start + 1)
+    until = time.monotonic() + 30
+    while not list(job.rglob("*_pythontimeline.json")):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert [path for path in job.rglob("*.tmp") if not path.name.startswith(".")] == []
+    assert slice_names(job) == ["only"]
+    timeline.close()
+    assert slice_names(job) == ["only"]
+
+
+def test_what_is_forked_from_a_writer_is_none(job: Path) -> None:
+    """As the workers of a data loader, which may outlive a training that is killed."""
+    script = """
+import os, signal, sys
+from pipeline.record.timeline import Timeline
+timeline = Timeline(sys.argv[1], "n1")
+if os.fork() == 0:
+    print("ready", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+signal.pause()
+"""
+    command = [sys.executable, "-c", script, str(job)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        marker = job / "framework" / "training_job_end.ts"
+        Timeline(job, "n2").close()
+        assert not marker.exists()
+        process.kill()
+        process.wait()
+        Timeline(job, "n3").close()
+        assert marker.exists()
 
 
 def test_a_forked_process_writes_its_own_files_and_no_others(job: Path) -> None:

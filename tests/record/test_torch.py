@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import subprocess
 import sys
@@ -10,12 +11,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy
 import polars as pl
 import pytest
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
+from pipeline.errors import UsageError
 from pipeline.record import TorchHook
 from tests.record.training import Net, batches, counts, events, train
 
@@ -186,12 +189,36 @@ def test_a_wrapped_loader_is_the_loader_to_all_who_ask(job: Path, hook: TorchHoo
     for other in (copy.copy(wrapped), copy.deepcopy(wrapped), pickle.loads(pickle.dumps(wrapped))):
         assert type(other) is DataLoader
         assert len(list(other)) == 3
+    assert isinstance(wrapped, DataLoader)
+    wrapped.told = "the loader"
+    assert loader.told == "the loader"
     abandoned = iter(wrapped)
     next(abandoned)
     del abandoned
     assert len(list(wrapped)) == 3
+    with pytest.raises(UsageError, match="wrapped already"):
+        hook.wrap_dataloader(wrapped)
+    with pytest.raises(UsageError, match="int gives no batches"):
+        hook.wrap_dataloader(3)
     hook.close()
     assert counts(events(job), "DataIterator") == {"DataLoaderIter::GetNext": 4}
+
+
+def test_the_workers_of_a_loader_as_whatever_number_they_are(job: Path, hook: TorchHook) -> None:
+    class Batches(list[torch.Tensor]):
+        num_workers: Any
+
+    for workers in (numpy.int64(0), [], "two", 3):
+        batches = Batches([torch.ones(1)])
+        batches.num_workers = workers
+        assert len(list(hook.wrap_dataloader(batches))) == 1
+        assert hook.wrap_dataloader(batches)
+    assert not hook.wrap_dataloader(Batches())
+    assert hook.wrap_dataloader(each for each in ())
+    hook.close()
+    rows = events(job).filter(pl.col("process_name") == "DataIterator")
+    known = [json.loads(args).get("num_workers") for args in rows["args"]]
+    assert known == [0, None, None, 3]
 
 
 def test_an_optimizer_that_raises_does_not_confuse_the_next_step(

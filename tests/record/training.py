@@ -57,3 +57,9 @@ def events(job: Path) -> pl.DataFrame:
 def counts(rows: pl.DataFrame, phase: str) -> dict[str, int]:
     of_phase = rows.filter(pl.col("process_name") == phase)
     return dict(of_phase.group_by("name").len().rows())
+
+
+def spans(rows: pl.DataFrame, name: str) -> list[tuple[int, int]]:
+    """Start and end in nanoseconds of the backward passes of a module."""
+    found = rows.filter((pl.col("process_name") == "Backward") & (pl.col("name") == name))
+    return found.sort("ts_ns").select("ts_ns", "end_ns").rows()
