@@ -100,9 +100,9 @@ class Backward:
             return None
         made = Pass(name, inner)
         for node in own:
-            self._hook(node)[1].append(made)
+            self._note(node).beginning.append(made)
         for node in inputs:
-            self._hook(node)[0].append(made)
+            self._note(node).ending.append(made)
         if not inputs and not inner:
             self._end_with(made, self._last_nodes(own))
         return made
@@ -115,19 +115,38 @@ class Backward:
             if came and track in (None, came[0][3]):
                 self._over(graph, came[-1][2])
 
-    def _hook(self, node: Any) -> tuple[list[Pass], list[Pass]]:
-        """The passes that end and that begin with a node: at one moment, so that they touch."""
-        hooked: tuple[list[Pass], list[Pass]] | None = node.metadata.get(self._key)
-        if hooked is None:
-            hooked = node.metadata[self._key] = ([], [])
-            node.register_prehook(self._noting(*hooked))
-        return hooked
+    def came(self, note: _Note) -> None:
+        """A node came. The hook of the node calls this."""
+        now = perf_counter_ns()
+        graph = self._graph()
+        came = self._came.get(graph)
+        if came is None:
+            came = self._came.setdefault(graph, [])
+            self._at_end(lambda: self._over(graph, perf_counter_ns()))
+        came.append((note.ending, note.beginning, now, THREAD.track))
+
+    def failed(self, error: Exception) -> None:
+        """What noting a node raised. The hook of the node calls this."""
+        self._faults.tell("Backward", error)
+
+    def _note(self, node: Any) -> _Note:
+        """What notes that a node comes: all that begins and ends with it at one moment, so that
+        they touch.
+        """
+        metadata = node.metadata
+        note: _Note | None = metadata.get(self._key)
+        if note is None:
+            note = metadata[self._key] = _Note(self)
+            node.register_prehook(note)
+        return note
 
     def _end_with(self, made: Pass, nodes: list[Any]) -> None:
         """End a pass when these nodes have all run."""
         made.ends = len(nodes)
+        note = _Note(self)
+        note.ending.append(made)
         for node in nodes:
-            node.register_hook(self._noting((made,), ()))
+            node.register_hook(note)
 
     def _last_nodes(self, outputs: Iterable[Any]) -> list[Any]:
         """The nodes behind these that autograd comes to last: after them are only parameters, and
@@ -149,28 +168,27 @@ class Backward:
             seen.update(behind)
         return last
 
-    def _noting(self, ending: Sequence[Pass], beginning: Sequence[Pass]) -> Callable[..., None]:
-        """A hook of a node, which notes when it comes."""
-        graph_of, all_came = self._graph, self._came
-
-        def note(*_: Any) -> None:
-            now = perf_counter_ns()
-            try:
-                graph = graph_of()
-                came = all_came.get(graph)
-                if came is None:
-                    came = all_came.setdefault(graph, [])
-                    self._at_end(lambda: self._over(graph, perf_counter_ns()))
-                came.append((ending, beginning, now, THREAD.track))
-            except Exception as error:
-                self._faults.tell("Backward", error)
-
-        return note
-
     def _over(self, graph: int, now: int) -> None:
         with self._faults.harmless("Backward"):
             came = self._came.pop(graph, [])
             self._write(lambda: _passes(came, now), now)
+
+
+class _Note:
+    """A hook of a node: it notes that the node comes, and which passes end and begin with it."""
+
+    __slots__ = ("beginning", "ending", "of")
+
+    def __init__(self, of: Backward) -> None:
+        self.of = of
+        self.ending: list[Pass] = []
+        self.beginning: list[Pass] = []
+
+    def __call__(self, *_: Any) -> None:
+        try:
+            self.of.came(self)
+        except Exception as error:
+            self.of.failed(error)
 
 
 def _passes(came: list[_Came], over: int) -> list[Passed]:

@@ -153,12 +153,22 @@ class Timeline:
 
     def _write_waiting(self) -> None:
         lines: list[str] = []
-        for slice in self._slices():
+        for phase, name, start, end, args, track in self._slices():
+            if self._file is None:
+                self._last_ns = end
+                lines.append(self._open(start))
+            elif end > self._last_ns:
+                self._last_ns = end
+            whose = (phase, name, args, track)
             try:
-                self._add(lines, *slice)
+                head = self._heads.get(whose) or self._head(lines, *whose)
             except (TypeError, ValueError) as error:
                 # What cannot be told of it costs nothing but itself.
-                self._faults.tell(slice[0], error)
+                self._faults.tell(phase, error)
+                continue
+            # Exact: it would take months of nanoseconds to need more digits than a double has.
+            ts, dur = (start - self._zero_ns) / 1000, (end - start) / 1000
+            lines.append(f'{head}"ts": {ts:.3f}, "dur": {dur:.3f}}}')
         if lines:
             assert self._file is not None
             text = ",\n".join(lines)
@@ -177,28 +187,6 @@ class Timeline:
                     slices = item()
                 yield from slices
 
-    def _add(
-        self,
-        lines: list[str],
-        phase: str,
-        name: str,
-        start: int,
-        end: int,
-        args: Args,
-        track: Track,
-    ) -> None:
-        if self._file is None:
-            self._last_ns = end
-            lines.append(self._open(start))
-        self._last_ns = max(self._last_ns, end)
-        whose = (phase, name, args, track)
-        head = self._heads.get(whose)
-        if head is None:
-            head = self._heads[whose] = self._head(lines, *whose)
-        # Exact: it would take months of nanoseconds to need more digits than a double has.
-        ts, dur = (start - self._zero_ns) / 1000, (end - start) / 1000
-        lines.append(f'{head}"ts": {ts:.3f}, "dur": {dur:.3f}}}')
-
     def _head(self, lines: list[str], phase: str, name: str, args: Args, track: Track) -> str:
         """How the line of a slice begins; what its track is called goes before it."""
         pid = self._phases.get(phase)
@@ -211,7 +199,10 @@ class Timeline:
             self._threads.add((pid, tid))
             lines.append(_meta("thread_name", pid, tid=tid, args={"name": thread}))
         more = {"ph": "X", "pid": pid, "tid": tid, "args": {"pid": self._pid, **dict(args)}}
-        return json.dumps({"name": name, **more})[:-1] + ", "
+        head = self._heads[phase, name, args, track] = (
+            json.dumps({"name": name, **more})[:-1] + ", "
+        )
+        return head
 
     def _open(self, start_ns: int) -> str:
         """A new file for events from then on; its first line."""

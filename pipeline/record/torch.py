@@ -195,7 +195,7 @@ class TorchHook:
             made = self._backward.watch(call.name, under.nodes, nodes, inner)
             # Of what has no pass itself those within it are the caller's.
             inner = [made] if made is not None else inner
-        if inner:
+        if inner and (stack or call.within):
             around = stack[-1] if stack else self._running.around(call)
             if around is not None:
                 around.inner += inner

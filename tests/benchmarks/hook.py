@@ -1,8 +1,9 @@
 """How much longer the steps of a small CNN on a CPU take with the hook.
 
-Two models of one kind take turns, step by step, one of them watched: what the machine does besides
-meets both. Memory stays with the process (as with MALLOC_TRIM_THRESHOLD_), or the way in which
-freed pages go back to the system and come again would decide, which differs from run to run.
+A model and its copy take turns, step by step, one of them watched: what the machine does besides
+meets both, and both learn the same, since how long pooling takes depends on the numbers. Memory
+stays with the process (as with MALLOC_TRIM_THRESHOLD_), or the way in which freed pages go back to
+the system and come again would decide, which differs from run to run.
 
 python tests/benchmarks/hook.py [--steps 400] [--batch 64] [--threads 2] [--unwatched]
 """
@@ -30,6 +31,7 @@ Training = tuple[nn.Module, torch.optim.Optimizer]
 
 
 def training() -> Training:
+    torch.manual_seed(7)
     model = nn.Sequential(
         nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
