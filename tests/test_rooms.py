@@ -169,11 +169,11 @@ def test_readme_python(tmp_path: Path, environment: dict[str, str]) -> None:
         for block in blocks("python")
     ]
     assert outs == [
-        ["19.1574935", "44"],
+        ["17.4848135", "44"],
         ["[0,", "1,", "2,", "3]", "16"],
         [
-            "training_phase", "duration_p50_us", "Step:ModeKeys.EVAL", "8353.406",
-            "Step:ModeKeys.TRAIN", "19186.111",
+            "training_phase", "duration_p50_us", "Step:ModeKeys.EVAL", "8959.068",
+            "Step:ModeKeys.TRAIN", "19015.380",
         ],
     ]  # fmt: skip
 
