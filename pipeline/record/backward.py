@@ -23,33 +23,42 @@ Passed = tuple[str, int, int, Track]
 Write = Callable[[Callable[[], list[Passed]], int], object]
 """Gets what tells the passes of a run of a graph, and when that was over."""
 
-_DEPTH = 8
 _LONG = 100
 
 
-def add_nodes(value: Any, nodes: dict[Any, None], tensor: type, depth: int = _DEPTH) -> None:
-    """Add the nodes of autograd's graph behind the tensors in what a module takes or gives, as far
-    down as it is nested ``depth`` times.
+def add_nodes(value: Any, nodes: dict[Any, None], tensor: type) -> None:
+    """Add the nodes of autograd's graph behind the tensors in what a module takes or gives.
 
     Types alone decide what to look at: a batch may answer, or change, for whatever it is asked.
     """
-    if isinstance(value, tensor):
-        node = value.grad_fn  # type: ignore[attr-defined]
-        if node is not None:
-            nodes[node] = None
-    elif depth == 0:
-        return
-    elif isinstance(value, list | tuple):
-        # Of the same kind are those of a long one, as of numbers: there is nothing in them.
-        if len(value) < _LONG or isinstance(value[0], tensor | list | tuple | dict):
-            for part in value:
-                add_nodes(part, nodes, tensor, depth - 1)
-    elif isinstance(value, dict):
-        for part in dict.values(value):
-            add_nodes(part, nodes, tensor, depth - 1)
-    else:
-        for name in getattr(type(value), "__dataclass_fields__", ()):
-            add_nodes(getattr(value, name, None), nodes, tensor, depth - 1)
+    left: list[Any] = [value]
+    seen: dict[int, Any] = {}
+    while left:
+        value = left.pop()
+        if isinstance(value, tensor):
+            node = value.grad_fn  # type: ignore[attr-defined]
+            if node is not None:
+                nodes[node] = None
+        elif id(value) not in seen:
+            parts = _parts(value)
+            if parts:
+                # Kept, so that no other is given its id meanwhile.
+                seen[id(value)] = value
+                left += parts
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """What a value holds in which there may be tensors."""
+    if isinstance(value, list | tuple):
+        kind: Any = list if isinstance(value, list) else tuple
+        parts: Sequence[Any] = kind.__getitem__(value, slice(None))
+        # Numbers and texts come in thousands.
+        is_flat = len(parts) >= _LONG and isinstance(parts[0], int | float | str | bytes)
+        return () if is_flat else parts
+    if isinstance(value, dict):
+        return list(dict.values(value))
+    fields = getattr(type(value), "__dataclass_fields__", ())
+    return [getattr(value, name, None) for name in fields]
 
 
 class Pass:

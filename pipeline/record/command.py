@@ -24,7 +24,7 @@ def run_command(command: Sequence[str], meanwhile: Callable[[], object]) -> int:
 
     Signals that this process gets go on to the command, but for those that a terminal has sent to
     both. Raises ``CommandError`` where it cannot be started, and what ``meanwhile`` raises: then
-    the command is ended.
+    the command is killed.
     """
     signals = {getattr(signal, name) for name in _PASSED_ON if hasattr(signal, name)}
     if not hasattr(signal, "sigwait"):

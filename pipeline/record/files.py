@@ -47,7 +47,7 @@ def hour_of(seconds: float) -> str:
 def node_name(given: str | None) -> str:
     """A name for this machine that file names can hold; its own by default.
 
-    Raises ``UsageError`` for one that cannot.
+    Raises ``UsageError`` for one that cannot, or that would be read as another.
     """
     import socket
 
@@ -73,8 +73,10 @@ def rank_of(given: int | None) -> int | None:
     """
     if given is not None and (type(given) is not int or not 0 <= given <= _MAX_RANK):
         raise UsageError(f"a rank of {given!r}: ranks are whole numbers from 0 to {_MAX_RANK:,}")
+    if given is not None:
+        return given
     told = os.environ.get("RANK", "")
-    return int(told) if given is None and told.isdecimal() else given
+    return rank_of(int(told)) if told.isdecimal() else None
 
 
 class OpenFile:

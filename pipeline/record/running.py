@@ -13,18 +13,28 @@ from pipeline.record.watched import Call
 
 __all__ = ["Running", "Under"]
 
+_MOST = 1000
+
 
 class Under:
-    """What is under way, a call or an optimizer: its start, what autograd knows of its input, and
-    the backward passes of the calls within it.
+    """What is under way, a call of a module or an optimizer: its start, the module or optimizer
+    itself, what autograd knows of its input, and the backward passes of the calls within it.
     """
 
-    __slots__ = ("inner", "is_optimizer", "nodes", "start", "what")
+    __slots__ = ("inner", "is_optimizer", "nodes", "start", "what", "who")
 
-    def __init__(self, what: Any, start: int, is_optimizer: bool = False) -> None:
-        self.what, self.start, self.is_optimizer = what, start, is_optimizer
+    def __init__(self, what: Any, start: int, who: Any) -> None:
+        self.what, self.start, self.who = what, start, who
+        self.is_optimizer = what is who
         self.nodes: dict[Any, None] = {}
         self.inner: list[Pass] = []
+
+    def hold(self, inner: list[Pass]) -> None:
+        """Passes of calls within this one. The first calls have the last passes: of one that goes
+        on for very long, as a trainer does that is a module, the others are not needed.
+        """
+        if not self.is_optimizer and len(self.inner) < _MOST:
+            self.inner += inner
 
 
 class _Stack(list[Under]):
@@ -49,16 +59,18 @@ class Running:
     """What is under way in this thread is ``local.stack``, the innermost last.
 
     What an exception or an interrupt ended is not told to all hooks, and stays there until
-    ``forget_interrupted``.
+    something else happens by which it is known: ``pop``, ``forget_interrupted``.
     """
 
     def __init__(self, torch: Any) -> None:
         self._lock = threading.Lock()
         self._stacks = _Stacks()
         self.local = _Local(self._stacks, self._lock)
-        self._of_module = torch.nn.Module._call_impl.__code__  # which calls the hooks
-        # All optimizers step in the same wrapper.
-        self._of_optimizer = torch.optim.Optimizer.profile_hook_step(len).__code__
+        # What calls the hooks of modules, and the wrapper in which the optimizers of PyTorch step,
+        # the same whatever it wraps.
+        self._of_module = getattr(torch.nn.Module._call_impl, "__code__", None)
+        self._optimizer = torch.optim.Optimizer
+        self._of_optimizer = self._optimizer.profile_hook_step(len).__code__
 
     def pop(self, what: Any) -> Under | None:
         """What ends now; whatever began within it and has not ended never will."""
@@ -81,24 +93,36 @@ class Running:
         under = [each for stack in stacks for each in tuple(stack) if each.what in call.within]
         return max(under, key=lambda each: each.start, default=None)
 
-    def forget_interrupted(self) -> None:
-        """Let go of what no longer runs in this thread, though nobody said that it ended."""
+    def forget_interrupted(self, begins: Any = None) -> None:
+        """Let go of what no longer runs in this thread, though nobody said that it ended.
+        ``begins`` is a module or optimizer that runs, but is not under way yet.
+        """
         stack = self.local.stack
         if stack:
             running = list(self._on_the_stack_of_python())
-            stack[:] = [under for under in stack if _is_any(under, running)]
+            _take(begins, running)
+            stack[:] = [under for under in stack if self._runs(under, running)]
 
     def _on_the_stack_of_python(self) -> Iterator[Any]:
         """The modules and optimizers that run in this thread."""
         frame = sys._getframe()
         while frame is not None:
             if frame.f_code is self._of_module:
-                yield frame.f_locals["self"]
+                yield frame.f_locals.get("self")
             elif frame.f_code is self._of_optimizer:
                 yield frame.f_locals["args"][0]
             frame = frame.f_back  # type: ignore[assignment]
 
+    def _runs(self, under: Under, running: list[Any]) -> bool:
+        # Of what is an optimizer in all but its class no frame is known.
+        is_other = under.is_optimizer and not isinstance(under.who, self._optimizer)
+        return is_other or _take(under.who, running)
 
-def _is_any(under: Under, running: list[Any]) -> bool:
-    own = under.what if under.is_optimizer else under.what.module()
-    return any(own is each for each in running)
+
+def _take(who: Any, running: list[Any]) -> bool:
+    """Take it out of what runs, once, if it is there."""
+    for at, each in enumerate(running):
+        if each is who:
+            del running[at]
+            return True
+    return False

@@ -53,12 +53,12 @@ after_fork(THREAD.__init__)  # type: ignore[misc]
 class Timeline:
     """Writes slices below ``out``, in ``framework/pevents/<hour>/``; safe to use from threads.
 
-    A file is closed when it has ``max_bytes``, is ``max_seconds`` old, or its hour is over, be it
-    that nothing happens. Times
-    are nanoseconds of ``time.perf_counter_ns``, which never steps; where it stands among the
-    clocks of other machines is asked once for each file. ``rank`` becomes part of the names of
-    the files. Raises ``UsageError`` for a ``node`` that files cannot be named by and for limits
-    that are no positive numbers, ``StorageError`` where the folder cannot be written.
+    A file is closed when it has ``max_bytes``, is ``max_seconds`` old, or its hour is over, even
+    where nothing happens. Times are nanoseconds of ``time.perf_counter_ns``, which never steps;
+    where it stands among the clocks of other machines is asked once for each file. ``rank``
+    becomes part of the names of the files. Raises ``UsageError`` for a ``node`` that files cannot
+    be named by and for limits that are no positive numbers, ``StorageError`` where the folder
+    cannot be written.
     """
 
     def __init__(

@@ -92,7 +92,7 @@ class TorchHook:
             now = perf_counter_ns()
             try:
                 self._settle_before(optimizer)
-                self._running.local.stack.append(Under(optimizer, now, is_optimizer=True))
+                self._running.local.stack.append(Under(optimizer, now, optimizer))
                 if not self._has_passed:
                     # Of a model whose passes are not seen the steps are those of its optimizer.
                     with self._lock:
@@ -162,12 +162,13 @@ class TorchHook:
         stack = self._running.local.stack
         if call.is_root and self._graph() == -1:
             self._has_passed = True
+            self._running.forget_interrupted(module)
             self._backward.settle(THREAD.track)
             # An optimizer that runs the model itself, as LBFGS does, is where its step begins.
             begins = stack[0].start if stack and stack[0].is_optimizer else now
             with self._lock:
                 self._steps.begin(begins, "TRAIN" if module.training else "EVAL")
-        under = Under(call, now)
+        under = Under(call, now, module)
         stack.append(under)
         if self._has_grad():
             # Asked now: what is changed in place has another node afterwards.
@@ -198,7 +199,7 @@ class TorchHook:
         if inner and (stack or call.within):
             around = stack[-1] if stack else self._running.around(call)
             if around is not None:
-                around.inner += inner
+                around.hold(inner)
 
     def set_up(self, start: int, loader: Any) -> None:
         """An iterator of a data loader is made, with its workers. ``Loader`` calls this."""
@@ -209,8 +210,9 @@ class TorchHook:
 
     def fetched(self, start: int, loader: Any) -> None:
         """A batch was fetched, with which a step begins. ``Loader`` calls this."""
-        with self._faults.harmless("DataIterator"):
+        with self._faults.harmless("interrupts"):
             self._running.forget_interrupted()
+        with self._faults.harmless("DataIterator"):
             self._backward.settle(THREAD.track)
             with self._lock:
                 self._steps.begin(start)
@@ -258,8 +260,9 @@ class TorchHook:
                 continue
             self._names[module] = named
             within = frozenset(calls[outer] for outer in _outer(path) if outer in calls)
-            calls[path] = call = Call(module, named, is_root and not path, within)
-            self._handles += watch_calls(call, self, is_compiling)
+            kind = type(module).__name__
+            calls[path] = call = Call(named, kind, is_root and not path, within)
+            self._handles += watch_calls(module, call, self, is_compiling)
             if hasattr(model, "_orig_mod"):
                 break  # compiled
         self._taken.update(self._names.values())

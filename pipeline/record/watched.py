@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from copy import copy
 from time import perf_counter_ns
 from typing import Any, Protocol
-from weakref import ref
 
 __all__ = ["Call", "Loader", "Watcher", "watch_calls"]
 
@@ -36,17 +35,17 @@ class Call:
     modules that it is part of.
     """
 
-    __slots__ = ("args", "is_root", "module", "name", "within")
+    __slots__ = ("args", "is_root", "name", "within")
 
-    def __init__(self, module: Any, name: str, is_root: bool, within: frozenset[Call]) -> None:
-        self.module = ref(module)
+    def __init__(self, name: str, kind: str, is_root: bool, within: frozenset[Call]) -> None:
         self.name, self.is_root, self.within = name, is_root, within
-        self.args = (("module", type(module).__name__),)
+        self.args = (("module", kind),)
 
 
-def watch_calls(call: Call, watcher: Watcher, is_compiling: Callable[[], bool]) -> Any:
+def watch_calls(
+    module: Any, call: Call, watcher: Watcher, is_compiling: Callable[[], bool]
+) -> Any:
     """Tell the watcher of each call of a module. Gives the handles that end it."""
-    module: Any = call.module()
     given = (call, watcher, is_compiling)
     return (
         module.register_forward_pre_hook(_Before(*given), with_kwargs=True),
@@ -87,9 +86,10 @@ class _After(_Hook):
 
 
 class Loader:
-    """A data loader whose fetches are told; whatever else is asked of it or set is the loader's.
+    """A data loader whose fetches are told; its attributes are the loader's.
 
-    A copy of it is one of the loader.
+    A copy of it is one of the loader. It is no ``DataLoader`` itself: what trainers take for one
+    they take apart, and make another of.
     """
 
     _loader: Any
@@ -97,11 +97,6 @@ class Loader:
 
     def __init__(self, loader: Any, watcher: Watcher) -> None:
         vars(self).update(_loader=loader, _watcher=watcher)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        # Trainers ask whether it is a DataLoader.
-        return type(self._loader)
 
     def __iter__(self) -> Iterator[Any]:
         start = perf_counter_ns()

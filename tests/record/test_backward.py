@@ -292,13 +292,20 @@ def test_what_a_batch_holds_is_looked_at_as_far_as_there_can_be_tensors() -> Non
     @dataclass
     class Node:
         value: torch.Tensor
-        parent: Node | None = None
+        others: list[Node]
 
     tensor = torch.ones(2, requires_grad=True) * 2
-    node = Node(tensor)
-    node.parent = Node(tensor + 1, node)
-    many: list[Any] = [tensor] * 1000
-    for given, count in ((Numbers(range(1000)), 0), (many, 1), (node, 2), ([None, tensor], 1)):
+    # Each with all others: as many ways through them as atoms in the universe.
+    nodes_of_graph = [Node(tensor * number, []) for number in range(100)]
+    for node in nodes_of_graph:
+        node.others = nodes_of_graph
+    deep: Any = tensor
+    for _ in range(5000):
+        deep = [deep]
+    for given, count in (
+        (Numbers(range(1000)), 0), ([tensor] * 1000, 1), ([None, *[tensor] * 100], 1),
+        (nodes_of_graph, 100), (nodes_of_graph[0], 100), (deep, 1), ({"x": (tensor, 5)}, 1),
+    ):  # fmt: skip
         nodes: dict[Any, None] = {}
-        add_nodes([given], nodes, torch.Tensor)
+        add_nodes((given,), nodes, torch.Tensor)
         assert len(nodes) == count

@@ -415,7 +415,7 @@ def test_a_node_that_no_file_can_be_named_by(job: Path, node: Any) -> None:
         SystemRecorder(job, node=node)
 
 
-def test_arguments_that_make_no_sense(job: Path) -> None:
+def test_arguments_that_make_no_sense(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="a name for a node of 181 letters"):
         SystemRecorder(job, node="n" * 181)
     with pytest.raises(UsageError, match="give True, False or 'auto'"):
@@ -423,6 +423,9 @@ def test_arguments_that_make_no_sense(job: Path) -> None:
     for rank in (-1, "0", 1.0, True, 10**9):
         with pytest.raises(UsageError, match="ranks are whole numbers from 0 to 999,999,999"):
             rank_of(rank)  # type: ignore[arg-type]
+    monkeypatch.setenv("RANK", "1000000000")
+    with pytest.raises(UsageError, match="a rank of 1000000000"):
+        rank_of(None)
     with SystemRecorder(job, node="n" * 180) as recorder:
         pass
     assert recorder.samples > 0

@@ -15,7 +15,7 @@ import pytest
 
 import pipeline
 from pipeline.errors import UsageError
-from pipeline.record.files import OpenFile
+from pipeline.record.files import OpenFile, hour_of
 from pipeline.record.timeline import Timeline
 
 pytestmark = pytest.mark.slow
@@ -88,6 +88,22 @@ def test_a_file_is_closed_by_its_age_where_nothing_happens(job: Path) -> None:
     assert slice_names(job) == ["only"]
     timeline.close()
     assert slice_names(job) == ["only"]
+
+
+def test_a_file_ends_with_its_hour(job: Path) -> None:
+    timeline = Timeline(job, "n1", max_seconds=10**6)
+    now_ns = time.time_ns()
+    into_hour = now_ns % (3600 * 10**9)
+    hour = time.perf_counter_ns() - into_hour
+    second = 10**9
+    for number, at in enumerate((-2 * second, second, 2 * second)):
+        timeline.slice("Forward", f"m{number}", hour + at - 1, hour + at)
+    timeline.close()
+    files = sorted(job.rglob("*_pythontimeline.json"))
+    assert '"m0"' in files[0].read_text()
+    assert '"m2"' in files[-1].read_text()
+    assert '"m2"' not in files[0].read_text()
+    assert files[-1].parent.name == hour_of((now_ns - into_hour) / 10**9)
 
 
 def test_what_is_forked_from_a_writer_is_none(job: Path) -> None:

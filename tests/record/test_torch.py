@@ -189,7 +189,6 @@ def test_a_wrapped_loader_is_the_loader_to_all_who_ask(job: Path, hook: TorchHoo
     for other in (copy.copy(wrapped), copy.deepcopy(wrapped), pickle.loads(pickle.dumps(wrapped))):
         assert type(other) is DataLoader
         assert len(list(other)) == 3
-    assert isinstance(wrapped, DataLoader)
     wrapped.told = "the loader"
     assert loader.told == "the loader"
     abandoned = iter(wrapped)

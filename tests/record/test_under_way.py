@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from pipeline.record import TorchHook
 from tests.record.training import counts, events, spans
@@ -38,6 +41,7 @@ def test_steps_after_an_interrupt(job: Path, hook: TorchHook) -> None:
     interrupted.is_now = False
     for _ in range(3):
         model(torch.randn(1, 2))
+        assert hook._running.local.stack == []
     hook.close()
     rows = events(job)
     # The first pass is in the step of the one that was interrupted, which has not ended.
@@ -255,3 +259,84 @@ def test_what_a_module_without_a_pass_of_its_own_calls_is_within_the_outer_one(
     ((start, end),) = spans(rows, "Outer")
     ((b_start, b_end),), ((a_start, a_end),) = spans(rows, "encoder.b"), spans(rows, "encoder.a")
     assert start <= b_start < b_end <= a_start < a_end <= end
+
+
+def test_an_optimizer_that_was_interrupted_is_over_with_the_next_pass(
+    job: Path, hook: TorchHook
+) -> None:
+    """Where nobody tells of batches, and nothing else steps."""
+    model = nn.Linear(3, 1).eval()
+    hook.register_hook(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook.register_optimizer(optimizer)
+
+    def interrupted() -> float:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        optimizer.step(interrupted)
+    for _ in range(3):
+        model(torch.randn(1, 3))
+        assert hook._running.local.stack == []
+    hook.close()
+    rows = events(job)
+    steps = rows.filter(rows["process_name"] == "Step:ModeKeys.EVAL").sort("ts_ns")
+    assert steps["step"].to_list() == [0, 1, 2]
+    assert all(
+        before <= after for before, after in pairwise(steps.select("ts_ns", "end_ns").rows())
+    )
+    assert steps["end_ns"][0] <= steps["ts_ns"][1]
+
+
+def test_what_steps_an_optimizer_is_one_too(job: Path, hook: TorchHook) -> None:
+    """As a scaler or a group of optimizers with hooks of its own."""
+
+    class Group:
+        def __init__(self, inner: torch.optim.Optimizer) -> None:
+            self.inner = inner
+            self.hooks: list[list[Callable[..., None]]] = [[], []]
+
+        def register_step_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+            self.hooks[0].append(hook)
+            return RemovableHandle(OrderedDict())
+
+        def register_step_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+            self.hooks[1].append(hook)
+            return RemovableHandle(OrderedDict())
+
+        def step(self) -> None:
+            for hook in self.hooks[0]:
+                hook(self)
+            self.inner.step()
+            for hook in self.hooks[1]:
+                hook(self)
+
+    model = nn.Linear(3, 1)
+    group = Group(torch.optim.SGD(model.parameters(), lr=0.1))
+    hook.register_hook(model)
+    hook.register_optimizer(group)
+    hook.register_optimizer(group.inner)
+    for _ in range(3):
+        model(torch.randn(1, 3)).sum().backward()
+        group.step()
+    hook.close()
+    assert counts(events(job), "Optimizer") == {"Group.step": 3, "SGD.step": 3}
+
+
+def test_what_goes_on_for_long_holds_no_more_and_more(hook: TorchHook) -> None:
+    class Trainer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+            self.held: list[int] = []
+
+        def forward(self, count: int) -> None:
+            for _ in range(count):
+                self.inner(torch.ones(1, 2)).sum().backward()
+                self.held.append(len(hook._running.local.stack[0].inner))
+
+    model = Trainer()
+    hook.register_hook(model)
+    model(1500)
+    assert model.held[:3] == [1, 2, 3]
+    assert model.held[-1] == 1000
